@@ -1,0 +1,1 @@
+"""The `remask` command. Imports every part; nothing imports it."""

@@ -1,0 +1,176 @@
+"""What the language server and the engine say to each other, as JSON over a local socket.
+
+Text, not tokens: a message knows neither the tokenizer nor LSP. Offsets inside the texts do not occur,
+so no unit has to be agreed on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from remask.contract.errors import InputError
+
+MAX_DOCUMENT_BYTES = 2_000_000
+"""The largest document, in UTF-8 bytes, that is completed at all."""
+
+
+class Extent(StrEnum):
+    """How far a completion may reach."""
+
+    AUTO = "auto"  # decided from the text around the cursor
+    LINE = "line"
+    BLOCK = "block"
+
+
+class Reason(StrEnum):
+    """Why a completion ended where it did, or why there is none."""
+
+    # the text is what the model wrote
+    END = "end"  # the model said that the hole is full
+    LINE = "line"  # one line was wanted, and it is complete
+    BLOCK = "block"  # the block that was being filled is closed
+    SUFFIX = "suffix"  # what follows the cursor was reached
+    BUDGET = "budget"  # the token budget is spent
+    DEADLINE = "deadline"  # the time is up; the text holds as far as it goes
+    CUT = "cut"  # the parser gate cut the text back to the last statement that holds
+    # there is no text
+    EMPTY = "empty"  # the model has nothing to add
+    SYNTAX = "syntax"  # every draft would have added a syntax error
+    DUPLICATE = "duplicate"  # all of it stands in the file already
+    CANCELLED = "cancelled"  # a newer request, or the client, took its place
+    STALE = "stale"  # the document moved on while the engine worked
+    UNKNOWN_DOCUMENT = "unknown_document"  # the editor never opened it
+    LANGUAGE = "language"  # no grammar for this language
+    TOO_LARGE = "too_large"
+    ENGINE = "engine"  # the engine is not there or failed; the log says more
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds spent on one completion."""
+
+    total: float = 0.0
+    prompt: float = 0.0  # running the tokens that the session lacked
+    decode: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCounts:
+    """Tokens of the prompt: all of them, those found in the session, those that had to be run."""
+
+    total: int = 0
+    cached: int = 0
+    run: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionRequest:
+    """Fill the hole between `prefix` and `suffix`, both whole and with "\\n" as the only line end.
+
+    `document` names the session that keeps the KV state (a URI or a path). Raises InputError for
+    values outside their bounds.
+    """
+
+    document: str
+    language: str
+    prefix: str
+    suffix: str = ""
+    extent: Extent = Extent.AUTO
+    policy: str = "default"
+    max_tokens: int = 64
+    deadline_ms: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name in ("document", "language", "prefix", "suffix", "policy"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(f"A completion request needs text in '{name}'.")
+        object.__setattr__(self, "extent", _extent(self.extent))
+        _bounded("max_tokens", self.max_tokens, 1, 4096)
+        _bounded("deadline_ms", self.deadline_ms, 1, 600_000)
+        size = len(self.prefix.encode("utf-8", "replace")) + len(self.suffix.encode("utf-8", "replace"))
+        if size > MAX_DOCUMENT_BYTES:
+            raise InputError(
+                f"The document has {size / 1e6:.1f} MB, and Remask completes files up to {MAX_DOCUMENT_BYTES / 1e6:.0f} MB."
+            )
+
+    def to_json(self) -> str:
+        """The request as one JSON object."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read a request; raises InputError for anything but an object with known, bounded fields."""
+        return cls(**_object(cls, text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionResult:
+    """What the engine wrote into the hole; `text` is empty where `reason` says why there is nothing."""
+
+    text: str
+    reason: Reason
+    language: str
+    tokens: int = 0  # tokens the model wrote, before any trimming
+    forwards: int = 0  # every forward pass, the prompt's included
+    prompt: PromptCounts = field(default_factory=PromptCounts)
+    ms: Timing = field(default_factory=Timing)
+    model: str = ""
+    policy: str = "default"
+    detail: str = ""  # one sentence for the log
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Inverse of `to_dict`; raises InputError for unknown fields."""
+        known = _known(cls, values)
+        known["reason"] = Reason(known["reason"])
+        known["prompt"] = PromptCounts(**known.get("prompt", {}))
+        known["ms"] = Timing(**known.get("ms", {}))
+        return cls(**known)
+
+
+def _extent(value: object) -> Extent:
+    try:
+        return Extent(value)
+    except ValueError:
+        raise InputError(f"The extent is one of {', '.join(Extent)}, not {value!r}.") from None
+
+
+def _bounded(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InputError(f"'{name}' is a whole number from {low} to {high}, not {value!r}.")
+
+
+def _object(kind: type, text: str | bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError("The request is not JSON.") from None
+    if not isinstance(values, dict):
+        raise InputError("The request is not a JSON object.")
+    return _known(kind, values)
+
+
+def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(kind)}
+    unknown = sorted(set(values) - names)
+    if unknown:
+        raise InputError(f"Unknown field {unknown[0]!r} in a {kind.__name__}.")
+    required = {f.name for f in fields(kind) if not _has_default(f)}
+    missing = sorted(required - set(values))
+    if missing:
+        raise InputError(f"A {kind.__name__} needs {missing[0]!r}.")
+    return dict(values)
+
+
+def _has_default(f: Any) -> bool:
+    from dataclasses import MISSING
+
+    return f.default is not MISSING or f.default_factory is not MISSING

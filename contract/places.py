@@ -1,0 +1,55 @@
+"""Where Remask keeps things on disk and how it makes those folders: private to the user, never guessed twice.
+
+Knows the operating system's conventions through platformdirs; `REMASK_CACHE_DIR` and
+`REMASK_RUNTIME_DIR` override them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import platformdirs
+from remask.contract.errors import StorageError
+
+SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 (macOS) or 108 (Linux), the final NUL included
+
+
+def cache_dir() -> Path:
+    """The folder for state that may be lost (KV on disk), created with mode 0700. Raises StorageError."""
+    return private_dir(Path(os.environ.get("REMASK_CACHE_DIR") or platformdirs.user_cache_dir("remask")))
+
+
+def runtime_dir() -> Path:
+    """The folder for sockets, created with mode 0700; falls back to the temporary folder where its path is too long."""
+    wanted = os.environ.get("REMASK_RUNTIME_DIR") or os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(wanted) / "remask" if wanted else _temporary()
+    if len(os.fsencode(folder)) + 24 > SOCKET_PATH_LIMIT:
+        folder = _temporary()
+    try:
+        return private_dir(folder)
+    except StorageError:
+        if folder == _temporary():
+            raise
+        return private_dir(_temporary())
+
+
+def private_dir(folder: Path) -> Path:
+    """Create `folder` with mode 0700 and return it; refuse one that belongs to somebody else. Raises StorageError."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if hasattr(os, "getuid") and status.st_uid != os.getuid():
+            raise StorageError(f"The folder {folder} belongs to another user.", advice="Set REMASK_RUNTIME_DIR to one of yours.")
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise StorageError(f"The folder {folder} cannot be used: {error.strerror or error}.") from error
+    return folder
+
+
+def _temporary() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return Path(tempfile.gettempdir()) / f"remask-{user}"

@@ -1,0 +1,1 @@
+"""Talks to editors. Imports no torch: the engine is another process."""
