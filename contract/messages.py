@@ -44,6 +44,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"  # a newer request, or the client, took its place
     STALE = "stale"  # the document moved on while the engine worked
     UNKNOWN_DOCUMENT = "unknown_document"  # the editor never opened it
+    EXCLUDED = "excluded"  # a file that may hold secrets is never read
     LANGUAGE = "language"  # no grammar for this language
     TOO_LARGE = "too_large"
     ENGINE = "engine"  # the engine is not there or failed; the log says more
@@ -60,16 +61,20 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class PromptCounts:
-    """Tokens of the prompt: all of them, those found in the session, those that had to be run."""
+    """Tokens of the prompt: all of them, those found in the session, those that had to be run, and in how many passes.
+
+    The newest token belongs to neither: every decoding pass starts with it.
+    """
 
     total: int = 0
     cached: int = 0
     run: int = 0
+    passes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
-    """Fill the hole between `prefix` and `suffix`, both whole and with "\\n" as the only line end.
+    """Fill the hole between `prefix` and `suffix`, both whole and with line feeds as the only line ends.
 
     `document` names the session that keeps the KV state (a URI or a path). Raises InputError for
     values outside their bounds.
@@ -93,9 +98,8 @@ class CompletionRequest:
         _bounded("deadline_ms", self.deadline_ms, 1, 600_000)
         size = len(self.prefix.encode("utf-8", "replace")) + len(self.suffix.encode("utf-8", "replace"))
         if size > MAX_DOCUMENT_BYTES:
-            raise InputError(
-                f"The document has {size / 1e6:.1f} MB, and Remask completes files up to {MAX_DOCUMENT_BYTES / 1e6:.0f} MB."
-            )
+            limit = MAX_DOCUMENT_BYTES / 1e6
+            raise InputError(f"The document has {size / 1e6:.1f} MB; Remask completes files up to {limit:.0f} MB.")
 
     def to_json(self) -> str:
         """The request as one JSON object."""
@@ -136,7 +140,7 @@ class CompletionResult:
         return cls(**known)
 
 
-def _extent(value: object) -> Extent:
+def _extent(value: str) -> Extent:
     try:
         return Extent(value)
     except ValueError:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import platformdirs
+
 from remask.contract.errors import StorageError
 
 SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 (macOS) or 108 (Linux), the final NUL included
@@ -42,7 +43,9 @@ def private_dir(folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
         if hasattr(os, "getuid") and status.st_uid != os.getuid():
-            raise StorageError(f"The folder {folder} belongs to another user.", advice="Set REMASK_RUNTIME_DIR to one of yours.")
+            raise StorageError(
+                f"The folder {folder} belongs to another user.", advice="Set REMASK_RUNTIME_DIR to one of yours."
+            )
         if stat.S_IMODE(status.st_mode) & 0o077:
             folder.chmod(0o700)
     except OSError as error:

@@ -1,0 +1,45 @@
+"""`remask bench`: speed, as ratios within one run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from remask.cli.options import engine_options, load_engine
+
+
+@click.group()
+def bench() -> None:
+    """Measure speed on this machine."""
+
+
+@bench.command()
+@click.option("--prompts", default=16, type=click.IntRange(1, 1000), help="Holes to fill.")
+@click.option("--max-tokens", default=32, type=click.IntRange(1, 1024), help="Tokens a hole gets at most.")
+@click.option("--policy", "policies", multiple=True, default=("default",), help="Compared with one token a pass.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
+def decode(
+    prompts: int,
+    max_tokens: int,
+    policies: tuple[str, ...],
+    as_json: bool,
+    model: Path | None,
+    device: str,
+    dtype: str,
+    cache: bool,
+) -> None:
+    """Compare one-token-a-pass decoding with other policies: same weights, same prompts, one run."""
+    from remask.engine.evaluation.bench import bench_decode, sample_holes
+    from remask.engine.evaluation.report import progress, table
+
+    engine = load_engine(model, device, dtype, cache=False)
+    holes = sample_holes(prompts)
+    with progress("decoding", len(holes), quiet=as_json) as advance:
+        report = bench_decode(engine.model, holes, list(policies), max_tokens, advance)
+    if as_json:
+        click.echo(json.dumps(report.to_dict()))
+    else:
+        table(report)

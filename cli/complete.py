@@ -1,0 +1,80 @@
+"""`remask complete`: one completion of a file, as JSON or as ghost text in the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from remask.cli.options import engine_options, load_engine
+from remask.cli.show import show
+from remask.cli.source import Place, Source
+from remask.contract.errors import InputError
+from remask.contract.messages import CompletionRequest, CompletionResult, Extent, Reason
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--at", "places", multiple=True, metavar="LINE:COL", help="Where to complete; both count from 1.")
+@click.option("--language", help="The language, where the file's name does not tell.")
+@click.option("--extent", type=click.Choice([e.value for e in Extent]), default="auto", help="One line or a block.")
+@click.option("--policy", default="default", help="How to decode: default, autoregressive or parallel.")
+@click.option("--max-tokens", default=64, type=int, help="Tokens to write at most.")
+@click.option("--deadline", "deadline_ms", default=10_000, type=int, help="Milliseconds to take at most.")
+@click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a completion.")
+@engine_options
+def complete(  # noqa: D417
+    file: Path,
+    places: tuple[str, ...],
+    language: str | None,
+    extent: str,
+    policy: str,
+    max_tokens: int,
+    deadline_ms: int,
+    typed: str,
+    as_json: bool,
+    model: Path | None,
+    device: str,
+    dtype: str,
+    cache: bool,
+) -> None:
+    """Complete FILE at a position."""
+    if len(places) != 1:
+        raise InputError("Name one position with --at LINE:COL." if not places else "--at is given more than once.")
+    source = Source.read(file, Place.parse(places[0]), language)
+    requests = [
+        CompletionRequest(
+            document=file.resolve().as_uri(),
+            language=source.language,
+            prefix=source.prefix + typed[:count],
+            suffix=source.suffix,
+            extent=Extent(extent),
+            policy=policy,
+            max_tokens=max_tokens,
+            deadline_ms=deadline_ms,
+        )
+        for count in range(len(typed) + 1)
+    ]
+    engine = load_engine(model, device, dtype, cache)
+    for request in requests:
+        result = engine.complete(request)
+        if as_json:
+            click.echo(json.dumps(as_output(source.place, request, result)))
+        else:
+            show(request, result)
+    engine.close()
+    if engine.storage_warning is not None:
+        raise engine.storage_warning
+
+
+def as_output(place: Place, request: CompletionRequest, result: CompletionResult) -> dict[str, object]:
+    """The JSON contract of `remask complete`. `range` is the empty span at the cursor, counted from 1."""
+    before = request.prefix.rpartition("\n")[2]
+    at = {"line": request.prefix.count("\n") + 1, "column": len(before) + 1}
+    values = result.to_dict()
+    order = ("text", "range", "reason", "language", "tokens", "forwards", "prompt", "ms", "model", "policy", "detail")
+    values["range"] = {"start": at, "end": at}
+    values["reason"] = Reason(values["reason"]).value
+    return {name: values[name] for name in order}

@@ -1,0 +1,131 @@
+"""`remask doctor`: what is installed, what works, and what to do about each thing that does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from remask.cli.options import engine_options, load_engine
+from remask.contract.errors import RemaskError
+from remask.contract.messages import CompletionRequest
+from remask.contract.places import cache_dir, runtime_dir
+from remask.grammars import grammars
+
+if TYPE_CHECKING:
+    from remask.engine.api import Engine
+
+PACKAGES = ("remask", "torch", "tokenizers", "safetensors", "tree-sitter", "tree-sitter-python", "pygls", "aiohttp")
+SELF_TEST = "def add(first, second):\n    return first"
+NEOVIM_VERSION = (0, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. `advice` says what to do where it is not ok; a warning does not fail the command."""
+
+    name: str
+    ok: bool
+    detail: str
+    advice: str = ""
+    warning: bool = False
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
+def doctor(as_json: bool, model: Path | None, device: str, dtype: str, cache: bool) -> int:
+    """Check this installation and complete a line with it."""
+    checks = []
+    for check in run_checks(lambda: load_engine(model, device, dtype, cache=False)):
+        checks.append(check)
+        if not as_json:
+            _print(check)
+    healthy = all(c.ok or c.warning for c in checks)
+    if as_json:
+        click.echo(json.dumps({"ok": healthy, "checks": [asdict(c) for c in checks]}))
+    else:
+        click.echo("Everything works." if healthy else "Something needs your attention: see above.")
+    return 0 if healthy else 1
+
+
+def run_checks(load: Callable[[], Engine]) -> Iterator[Check]:
+    """All checks, the slow ones last."""
+    yield from (_package(name) for name in PACKAGES)
+    yield Check("python", sys.version_info >= (3, 11), sys.version.split()[0], "Remask needs Python 3.11 or newer.")
+    yield Check("languages", bool(grammars()), ", ".join(sorted(g.name for g in grammars())), "Install Remask again.")
+    yield _folder("cache folder", cache_dir)
+    yield _folder("socket folder", runtime_dir)
+    yield _neovim()
+    yield from _engine(load)
+
+
+def _package(name: str) -> Check:
+    try:
+        return Check(name, True, version(name))
+    except PackageNotFoundError:
+        return Check(name, False, "not installed", "Install Remask again with its dependencies (make setup).")
+
+
+def _folder(name: str, find: Callable[[], Path]) -> Check:
+    try:
+        folder = find()
+        probe = folder / ".doctor"
+        probe.write_bytes(b"x" * 4096)
+        probe.unlink()
+    except (RemaskError, OSError) as error:
+        return Check(name, False, str(error), "Free some space, or set REMASK_CACHE_DIR and REMASK_RUNTIME_DIR.")
+    return Check(name, True, f"{folder} ({shutil.disk_usage(folder).free / 1e9:.0f} GB free)")
+
+
+def _neovim() -> Check:
+    """Neovim is one editor of several, so what is missing here is only a warning."""
+    path = shutil.which("nvim")
+    if path is None:
+        return Check("neovim", False, "not found", "Only needed for Neovim; see docs/editors.md.", warning=True)
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5, check=False).stdout
+        number = tuple(int(part) for part in said.split()[1].lstrip("v").split("-")[0].split(".")[:2])
+    except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
+        return Check("neovim", False, "its version cannot be read", "See docs/editors.md.", warning=True)
+    fits = number >= NEOVIM_VERSION
+    return Check("neovim", fits, said.split("\n")[0], "Inline completion needs 0.12 or newer.", warning=True)
+
+
+def _engine(load: Callable[[], Engine]) -> Iterator[Check]:
+    started = time.monotonic()
+    try:
+        engine = load()
+    except RemaskError as error:
+        yield Check("model", False, error.message, error.advice or "Name a whole checkpoint with --model.")
+        return
+    facts = engine.describe()
+    loaded = time.monotonic() - started
+    yield Check("model", True, f"{facts['model']}, {facts['dtype']}, loaded in {loaded:.1f} s")
+    yield Check("device", True, f"{facts['device']}, {facts['threads']} threads")
+    result = engine.complete(CompletionRequest(document="doctor", language="python", prefix=SELF_TEST, suffix="\n"))
+    yield Check(
+        "self-test",
+        result.tokens > 0,
+        f"{result.tokens} tokens in {result.forwards} passes, {result.ms.total:.0f} ms: {result.text.strip()!r}",
+        "The model writes nothing: the weights do not fit their config.",
+    )
+
+
+def _print(check: Check) -> None:
+    mark, style = ("ok", "green") if check.ok else ("--", "yellow") if check.warning else ("!!", "bold red")
+    line = Text.assemble((f" {mark} ", style), (f"{check.name:<20}", "bold"), check.detail)
+    if not check.ok:
+        line.append(f"\n{'':<24}{check.advice}", style="yellow")
+    Console(highlight=False).print(line, soft_wrap=True)

@@ -1,0 +1,82 @@
+"""The `remask` command: its sub-commands, and how every failure ends, as one sentence on stderr.
+
+Sub-commands import what they need when they run: `remask --help` and `remask lsp` load no torch.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from remask.cli.bench import bench
+from remask.cli.complete import complete
+from remask.cli.doctor import doctor
+from remask.contract.errors import RemaskError
+
+INTERRUPTED = 130  # the shell's code for Ctrl-C
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="remask", prog_name="remask")
+def remask() -> None:
+    """Write code in parallel, with a model on your own machine."""
+
+
+@remask.command()
+@click.option("--model", type=click.Path(), help="A checkpoint folder instead of the default model.")
+@click.option("--device", default="auto", help="auto, cpu or cuda.")
+@click.option("--dtype", default="auto", help="auto, float32 or bfloat16.")
+def lsp(model: str | None, device: str, dtype: str) -> None:
+    """Serve an editor over standard input and output."""
+    from remask.cli.lsp import run
+
+    run(model=model, device=device, dtype=dtype)
+
+
+remask.add_command(complete)
+remask.add_command(doctor)
+remask.add_command(bench)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its code: 0, or that of the error (see remask.contract.errors)."""
+    sys.exit(run_command(arguments))
+
+
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; no exception but a defect of Remask's own leaves it."""
+    try:
+        code = remask.main(args=arguments, standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except RemaskError as error:
+        return _fail(str(error), error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help())
+        return 0
+    except click.ClickException as error:
+        return _fail(f"{error.format_message().rstrip('.')}. Try 'remask --help'.", 2)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("Interrupted.", INTERRUPTED)
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        _silence_stdout()
+        return _fail(f"The output cannot be written: {error.strerror}.", 5)
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"remask: {' '.join(sentence.split())}", file=sys.stderr)
+    return code
+
+
+def _silence_stdout() -> None:
+    """Nothing more reaches the reader; the interpreter must not try again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,35 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from remask.engine.api import Engine
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def engine_options(command: F) -> F:
+    """`--model`, `--device`, `--dtype` and `--cache/--no-cache`."""
+    for option in (
+        click.option("--cache/--no-cache", default=True, help="Keep the KV state on disk between calls."),
+        click.option("--dtype", default="auto", help="auto, float32 or bfloat16."),
+        click.option("--device", default="auto", help="auto, cpu or cuda."),
+        click.option(
+            "--model", type=click.Path(path_type=Path), help="A checkpoint folder instead of the default model."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def load_engine(model: Path | None, device: str, dtype: str, cache: bool) -> Engine:
+    """Load the engine into this process (imports torch). Raises ModelError or InputError."""
+    from remask.engine.api import Engine, EngineOptions
+
+    return Engine.load(EngineOptions(model=model, device=device, dtype=dtype, cache=cache))

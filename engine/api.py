@@ -1,0 +1,139 @@
+"""The engine's one call: a request with text in, a result with text out. Knows no LSP, no socket and no files.
+
+A keystroke passes here as: prompt -> session -> decode loop -> overlap and gate -> result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from remask.contract.errors import StorageError
+from remask.contract.messages import CompletionRequest, CompletionResult, Extent, Reason, Timing
+from remask.engine.decode.loop import Decoder
+from remask.engine.decode.policy import policy_named
+from remask.engine.decode.request import Budget, Request
+from remask.engine.decode.stop import StopRules
+from remask.engine.judge.finish import finish
+from remask.engine.judge.gate import Gate
+from remask.engine.models.model import Model
+from remask.engine.prompt import prompt_tokens
+from remask.engine.session import Session, Sessions
+from remask.engine.store import DiskStore
+from remask.grammars import Grammar, block_end, completion_extent, grammar_for_language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """How an engine is made. `model`: a checkpoint folder, the default model where None."""
+
+    model: Path | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    cache: bool = True  # keep KV on disk between processes
+
+
+class Engine:
+    """A model with its sessions. One thread calls it at a time."""
+
+    def __init__(self, model: Model, store: DiskStore | None = None) -> None:
+        self.model = model
+        self.storage_warning: StorageError | None = None
+        self._decoder = Decoder(model)
+        self._sessions = Sessions(model.transformer)
+        self._store = store
+
+    @classmethod
+    def load(cls, options: EngineOptions) -> Engine:
+        """Load the model; raises ModelError or InputError. A disk that refuses the cache is only warned of."""
+        model = Model.load(options.model, device=options.device, dtype=options.dtype)
+        engine = cls(model)
+        if options.cache:
+            try:
+                engine._store = DiskStore(model.fingerprint)
+            except StorageError as error:
+                engine.storage_warning = error
+        return engine
+
+    def describe(self) -> dict[str, Any]:
+        """What runs here, as JSON values."""
+        transformer = self.model.transformer
+        return {
+            "model": self.model.spec.name,
+            "device": str(transformer.device),
+            "dtype": str(transformer.dtype).removeprefix("torch."),
+            "threads": torch.get_num_threads(),
+            "sessions": len(self._sessions),
+        }
+
+    def complete(self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False) -> CompletionResult:
+        """Fill the request's hole; `cancelled` is asked between passes. Raises InputError for an unknown policy."""
+        started = time.monotonic()
+        policy = policy_named(request.policy)
+        result = partial(CompletionResult, language=request.language, model=self.model.spec.name, policy=policy.name)
+        grammar = grammar_for_language(request.language)
+        if grammar is None:
+            return result(text="", reason=Reason.LANGUAGE, detail=f"There is no grammar for {request.language!r}.")
+        session = self._open(request.document)
+        tokens = prompt_tokens(self.model, request.prefix, request.suffix)
+        counts = session.prepare(tokens, self.model.transformer, cancelled)
+        prompted = time.monotonic()
+        budget = Budget(request.max_tokens, started + request.deadline_ms / 1000, cancelled)
+        hole = Request(session, tokens[-1], policy, budget, forwards=counts.passes)
+        draft, ended = self._decoder.decode(hole, _stop_rules(grammar, request))
+        decoded = time.monotonic()
+        finished = finish(draft, ended, request.suffix, Gate(grammar, request.prefix, request.suffix))
+        return result(
+            text=finished.text,
+            reason=finished.reason,
+            detail=finished.detail,
+            tokens=len(hole.written),
+            forwards=hole.forwards,
+            prompt=counts,
+            ms=Timing(
+                total=_milliseconds(started, time.monotonic()),
+                prompt=_milliseconds(started, prompted),
+                decode=_milliseconds(prompted, decoded),
+            ),
+        )
+
+    def close(self) -> None:
+        """Put every session on disk, where there is a disk tier."""
+        for document in self._sessions.documents():
+            self.save(document)
+
+    def save(self, document: str) -> None:
+        """Put a document's KV on disk, where there is a disk tier. A refusal is kept in `storage_warning`."""
+        if self._store is None or document not in self._sessions:
+            return
+        try:
+            self._store.save(document, self._sessions.open(document))
+        except StorageError as error:
+            self.storage_warning = error
+
+    def _open(self, document: str) -> Session:
+        known = document in self._sessions
+        session = self._sessions.open(document)
+        if not known and self._store is not None:
+            try:
+                self._store.restore(document, session)
+            except StorageError as error:
+                self.storage_warning = error
+        return session
+
+
+def _stop_rules(grammar: Grammar, request: CompletionRequest) -> StopRules:
+    extent = request.extent
+    if extent is Extent.AUTO:
+        extent = completion_extent(grammar, request.prefix, request.suffix)
+    return StopRules(extent, request.suffix, partial(block_end, grammar, request.prefix))
+
+
+def _milliseconds(start: float, end: float) -> float:
+    return round((end - start) * 1000, 1)

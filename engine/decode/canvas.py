@@ -1,0 +1,59 @@
+"""The block of positions being denoised, and the rule that commits them. Pure tensors: no model, no text."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Canvas:
+    """B positions, each masked or committed.
+
+    tokens: [B] int64, the mask token where open. open: [B] bool. confidence: [B] float32, the probability
+    a position was committed with, 0 where open.
+    """
+
+    def __init__(self, size: int, mask_id: int) -> None:
+        self.tokens = torch.full((size,), mask_id, dtype=torch.int64)
+        self.open = torch.ones(size, dtype=torch.bool)
+        self.confidence = torch.zeros(size)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def resolved(self) -> bool:
+        """Nothing is masked any more."""
+        return not bool(self.open.any())
+
+    def commit(self, predicted: Tensor, probability: Tensor, chosen: Tensor) -> None:
+        """Fix the `chosen` [B] bool positions to their `predicted` [B] tokens."""
+        assert bool((chosen <= self.open).all()), "a committed position is not committed again"
+        self.tokens = torch.where(chosen, predicted, self.tokens)
+        self.confidence = torch.where(chosen, probability, self.confidence)
+        self.open &= ~chosen
+
+    def leading_run(self) -> list[int]:
+        """The committed tokens before the first open position."""
+        closed = int(self.open.to(torch.int64).argmax()) if bool(self.open.any()) else len(self)
+        return [int(t) for t in self.tokens[:closed]]
+
+
+def commit_confident(probability: Tensor, open_: Tensor, threshold: float) -> Tensor:
+    """Which open positions to commit: those with p >= threshold, and the best one in any case.
+
+    probability: [B] float32; open_: [B] bool; returns [B] bool. Equal probabilities go to the leftmost.
+    Source: confidence-aware parallel decoding of Fast-dLLM (Wu et al. 2025), threshold rule.
+    """
+    masked = torch.where(open_, probability, torch.full_like(probability, -1.0))
+    chosen = open_ & (probability >= threshold)
+    chosen[masked.argmax()] = True
+    return chosen & open_
+
+
+def accepted(draft: list[int], own: list[int]) -> int:
+    """How many leading draft tokens equal what the causal pass would have written there itself.
+
+    Source: greedy speculative verification (Leviathan et al. 2023; Stern et al. 2018).
+    """
+    return next((i for i, (d, o) in enumerate(zip(draft, own, strict=False)) if d != o), len(draft))

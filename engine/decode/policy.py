@@ -1,0 +1,61 @@
+"""How a hole is decoded: one dial from one token a pass to fully parallel, as named sets of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from remask.contract.errors import InputError
+
+MAX_CANVAS = 256
+
+
+class Verify(StrEnum):
+    """What the causal pass does with a draft."""
+
+    OFF = "off"  # it only writes KV; the canvas has the last word
+    EXACT = "exact"  # it keeps what it would have written itself, so the output is greedy decoding's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A decoding policy. Raises InputError for values outside their bounds.
+
+    canvas: positions a canvas has, 0 for no draft at all. threshold: a prediction of at least this
+    probability is committed. passes: denoising passes a canvas gets at most.
+    """
+
+    name: str
+    canvas: int
+    threshold: float
+    passes: int
+    verify: Verify
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.canvas <= MAX_CANVAS:
+            raise InputError(f"The policy's canvas is 0 to {MAX_CANVAS} tokens, not {self.canvas}.")
+        if not 0.0 <= self.threshold <= 1.0:
+            raise InputError(f"The policy's threshold is 0 to 1, not {self.threshold}.")
+        if self.passes < 1:
+            raise InputError(f"The policy's passes are 1 or more, not {self.passes}.")
+        if self.canvas == 0 and self.verify is not Verify.EXACT:
+            raise InputError("A policy without a canvas writes by the causal pass, so its verify is 'exact'.")
+
+
+POLICIES = {
+    p.name: p
+    for p in (
+        # One draft pass, one verifying pass: further denoising would cost what the verification finds out anyway.
+        Policy(name="default", canvas=4, threshold=0.3, passes=1, verify=Verify.EXACT),
+        Policy(name="autoregressive", canvas=0, threshold=1.0, passes=1, verify=Verify.EXACT),
+        Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
+    )
+}
+
+
+def policy_named(name: str) -> Policy:
+    """The policy called `name`; raises InputError for an unknown one."""
+    try:
+        return POLICIES[name]
+    except KeyError:
+        raise InputError(f"There is no policy {name!r}; there are {', '.join(POLICIES)}.") from None

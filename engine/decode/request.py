@@ -1,0 +1,50 @@
+"""One hole on its way through the decoder: its session, its budget, and what is written so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from remask.contract.messages import Reason
+from remask.engine.decode.policy import Policy
+from remask.engine.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of one request; `deadline` is a time of `time.monotonic`."""
+
+    max_tokens: int
+    deadline: float = float("inf")
+    cancelled: Callable[[], bool] = lambda: False
+
+    def spent(self, written: int) -> Reason | None:
+        """Why decoding must end now, asked between passes."""
+        if self.cancelled():
+            return Reason.CANCELLED
+        if written >= self.max_tokens:
+            return Reason.BUDGET
+        if time.monotonic() >= self.deadline:
+            return Reason.DEADLINE
+        return None
+
+
+@dataclass(slots=True)
+class Request:
+    """A hole being filled.
+
+    `last` is the newest known token: it is not in the session yet, and every pass starts with it.
+    """
+
+    session: Session
+    last: int
+    policy: Policy
+    budget: Budget
+    written: list[int] = field(default_factory=list)
+    forwards: int = 0
+
+    @property
+    def room(self) -> int:
+        """Tokens that may still be written."""
+        return self.budget.max_tokens - len(self.written)

@@ -1,0 +1,204 @@
+"""Decoding speed: policies against one token a pass, with the same weights and prompts, interleaved in one run.
+
+Measures decoding alone: prompts are read before the clock starts, and nothing is judged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib import resources
+from statistics import median
+from typing import Any
+
+import torch
+
+from remask.contract.messages import Extent
+from remask.engine.decode.loop import Decoder
+from remask.engine.decode.policy import Policy, policy_named
+from remask.engine.decode.request import Budget, Request
+from remask.engine.decode.stop import StopRules
+from remask.engine.models.model import Model
+from remask.engine.models.transformer import Pass
+from remask.engine.prompt import prompt_tokens
+from remask.engine.session import Session
+from remask.grammars import block_end, completion_extent, grammar_for_language
+
+BASELINE = "autoregressive"
+SOURCES = ("contract", "engine.decode", "engine.models", "grammars", "lsp_server")
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A place in a source file to be filled."""
+
+    name: str
+    prefix: str
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One policy's figures. tpf: tokens a pass. tok_s: tokens a second of decoding. ms_p50: median a hole."""
+
+    policy: str
+    tokens: int
+    forwards: int
+    tpf: float
+    tok_s: float
+    ms_p50: float
+    same_text: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a policy first left the baseline: both tokens' texts and how far apart their log-probabilities are."""
+
+    hole: str
+    policy: str
+    position: int
+    baseline: str
+    other: str
+    margin: float
+
+
+@dataclass(slots=True)
+class Report:
+    """What `remask bench decode` prints. `same_text` and `speedup` are the first compared policy's."""
+
+    model: str
+    dtype: str
+    device: str
+    threads: int
+    prompts: int
+    rows: list[Row] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        base, first = self.rows[0], self.rows[min(1, len(self.rows) - 1)]
+        speedup = round(first.tok_s / base.tok_s, 3) if base.tok_s else 0.0
+        return asdict(self) | {"same_text": first.same_text, "speedup": speedup}
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one policy did to one hole."""
+
+    text: str
+    tokens: list[int]
+    forwards: int
+    seconds: float
+
+
+def sample_holes(count: int) -> list[Hole]:
+    """`count` holes at line starts and inside lines of Remask's own sources: always there, never trained on."""
+    files = sorted(
+        (
+            (f"{package}/{file.name}", file.read_text("utf-8"))
+            for package in SOURCES
+            for file in resources.files(f"remask.{package}").iterdir()
+            if file.name.endswith(".py")
+        ),
+        key=lambda named: named[0],
+    )
+    candidates = [hole for name, text in files for hole in _holes(name, text)]
+    step = max(1, len(candidates) // count)
+    return candidates[::step][:count]
+
+
+def bench_decode(
+    model: Model, holes: list[Hole], policies: list[str], max_tokens: int, advance: Callable[[], None] = lambda: None
+) -> Report:
+    """Decode every hole by the baseline and each policy in turn. Raises InputError for an unknown policy."""
+    named = [policy_named(BASELINE), *(policy_named(p) for p in policies if p != BASELINE)]
+    transformer = model.transformer
+    report = Report(
+        model=model.spec.name,
+        dtype=str(transformer.dtype).removeprefix("torch."),
+        device=str(transformer.device),
+        threads=torch.get_num_threads(),
+        prompts=len(holes),
+    )
+    runs: dict[str, list[_Run]] = {p.name: [] for p in named}
+    session = Session(transformer.new_cache())
+    for policy in named:  # the first passes of a process are slow
+        _decode(model, session, holes[0], policy, max_tokens)
+    for hole in holes:
+        for policy in named:
+            runs[policy.name].append(_decode(model, session, hole, policy, max_tokens))
+        for policy in named[1:]:
+            pair = runs[BASELINE][-1], runs[policy.name][-1]
+            if pair[0].tokens != pair[1].tokens:
+                report.differences.append(_difference(model, session, hole, policy.name, *pair))
+        advance()
+    report.rows = [_row(p.name, runs[p.name], runs[BASELINE]) for p in named]
+    return report
+
+
+def _holes(name: str, text: str) -> list[Hole]:
+    """After the indentation of every fifth line of code, and in the middle of every fifth other one."""
+    holes, offset = [], 0
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        body = line.strip()
+        if body and not body.startswith(("#", '"""')) and number % 5 in (0, 2):
+            indent = len(line) - len(line.lstrip())
+            cut = offset + indent + (len(body) // 2 if number % 5 else 0)
+            holes.append(Hole(f"{name}:{number + 1}", text[:cut], text[offset + len(line) - 1 :]))
+        offset += len(line)
+    return holes
+
+
+def _decode(model: Model, session: Session, hole: Hole, policy: Policy, max_tokens: int) -> _Run:
+    prompt = prompt_tokens(model, hole.prefix, hole.suffix)
+    session.prepare(prompt, model.transformer)
+    grammar = grammar_for_language("python")
+    assert grammar is not None
+    extent = completion_extent(grammar, hole.prefix, hole.suffix)
+    rules = StopRules(Extent(extent), hole.suffix, partial(block_end, grammar, hole.prefix))
+    request = Request(session, prompt[-1], policy, Budget(max_tokens))
+    started = time.perf_counter()
+    text, _ = Decoder(model).decode(request, rules)
+    return _Run(text, request.written, request.forwards, time.perf_counter() - started)
+
+
+def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _Run, other: _Run) -> Difference:
+    """Score both tokens at the first place where the runs part, by one causal pass over what they share."""
+    end = model.spec.end_ids[0]
+    shared = next(
+        (i for i, (a, b) in enumerate(zip(base.tokens, other.tokens, strict=False)) if a != b),
+        min(len(base.tokens), len(other.tokens)),
+    )
+    first, second = (run.tokens[shared] if shared < len(run.tokens) else end for run in (base, other))
+    prompt = prompt_tokens(model, hole.prefix, hole.suffix) + base.tokens[:shared]
+    session.prepare(prompt, model.transformer)
+    hidden = model.transformer.forward(
+        Pass.causal(prompt[-1:], session.cache.length, model.transformer.device), session.cache
+    )
+    scores = model.transformer.logits(hidden)[0].log_softmax(-1)
+    return Difference(
+        hole=hole.name,
+        policy=policy,
+        position=shared,
+        baseline=model.decode([first]),
+        other=model.decode([second]),
+        margin=round(abs(float(scores[first] - scores[second])), 4),
+    )
+
+
+def _row(policy: str, runs: list[_Run], baseline: list[_Run]) -> Row:
+    tokens = sum(len(r.tokens) for r in runs)
+    forwards = sum(r.forwards for r in runs)
+    seconds = sum(r.seconds for r in runs)
+    same = sum(r.text == b.text for r, b in zip(runs, baseline, strict=True))
+    return Row(
+        policy=policy,
+        tokens=tokens,
+        forwards=forwards,
+        tpf=round(tokens / forwards, 3),
+        tok_s=round(tokens / seconds, 1),
+        ms_p50=round(median(r.seconds for r in runs) * 1000, 1),
+        same_text=round(same / len(runs), 4),
+    )

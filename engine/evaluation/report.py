@@ -1,0 +1,46 @@
+"""How reports look in a terminal: a table of rows, and a progress bar while they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from remask.engine.evaluation.bench import Report
+
+
+@contextmanager
+def progress(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """A progress bar on stderr; yields the call that moves it one on."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+def table(report: Report) -> None:
+    """Print a decode report."""
+    values = report.to_dict()
+    console = Console(highlight=False)
+    title = f"{report.model}, {report.dtype} on {report.device} ({report.threads} threads), {report.prompts} holes"
+    grid = Table("policy", "tokens", "passes", "tokens/pass", "tokens/s", "ms (median)", "same text", title=title)
+    for row in report.rows:
+        grid.add_row(
+            row.policy,
+            str(row.tokens),
+            str(row.forwards),
+            f"{row.tpf:.2f}",
+            f"{row.tok_s:.1f}",
+            f"{row.ms_p50:.0f}",
+            f"{row.same_text:.1%}",
+        )
+    console.print(grid)
+    console.print(f"Speed against one token a pass: {values['speedup']:.2f} times.")
+    for d in report.differences:
+        console.print(
+            f"{d.hole}, {d.policy}: token {d.position} is {d.other!r} instead of {d.baseline!r}; "
+            f"the two are {d.margin:.3f} apart in log-probability."
+        )

@@ -1,0 +1,70 @@
+"""From a raw draft to what may be shown: whole lines, no overlap with what follows, and past the parser gate.
+
+Knows texts and the gate; knows nothing of tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from remask.contract.messages import Reason
+from remask.engine.judge.overlap import without_overlap
+
+UNFINISHED = frozenset({Reason.BUDGET, Reason.DEADLINE})
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What may be shown, and why it ends there or is empty; `detail` is one sentence for the log."""
+
+    text: str
+    reason: Reason
+    detail: str = ""
+
+
+class Judge(Protocol):
+    """What `finish` needs of a gate."""
+
+    def check(self, draft: str) -> GateVerdict:
+        """How much of the draft holds."""
+
+
+class GateVerdict(Protocol):
+    """A gate's answer: the text that holds, and None, CUT or SYNTAX."""
+
+    @property
+    def text(self) -> str: ...  # noqa: D102 - the class says it
+    @property
+    def reason(self) -> Reason | None: ...  # noqa: D102
+    @property
+    def detail(self) -> str: ...  # noqa: D102
+
+
+def finish(draft: str, ended: Reason, suffix: str, judge: Judge | None) -> Finished:
+    """Trim and judge a draft that ended for the reason `ended`; without a judge only trim it."""
+    if ended is Reason.CANCELLED:
+        return Finished("", ended)
+    draft = tidy(draft, ended, suffix)
+    if not draft.strip():
+        return Finished("", Reason.EMPTY, "The model has nothing to add here.")
+    best = Finished("", Reason.SYNTAX, "Every reading of the draft would add a syntax error.")
+    for reading in without_overlap(draft, suffix):
+        if not reading.strip():
+            return Finished("", Reason.DUPLICATE, "All of the draft stands after the cursor already.")
+        if judge is None:
+            return Finished(reading, ended)
+        verdict = judge.check(reading)
+        if verdict.reason is None:
+            return Finished(verdict.text, ended, verdict.detail)
+        if len(verdict.text.strip()) > len(best.text.strip()):
+            best = Finished(verdict.text.rstrip(), verdict.reason, verdict.detail)
+    return best
+
+
+def tidy(draft: str, ended: Reason, suffix: str) -> str:
+    """Drop a line that was not finished in time, and white space before a line end."""
+    if ended in UNFINISHED and "\n" in draft.strip():
+        draft = draft[: draft.rstrip().rfind("\n")]
+    rest = suffix.partition("\n")[0]
+    return draft if rest.strip() else draft.rstrip()

@@ -1,0 +1,33 @@
+"""What of a draft stands after the cursor already. Knows the two texts only; which reading holds is the gate's to say."""
+
+from __future__ import annotations
+
+CLOSERS = frozenset(")]}>\"'`:;,")
+
+
+def without_overlap(draft: str, suffix: str) -> list[str]:
+    """The readings of a draft to try, best first: as it is, and without a tail that repeats the rest of the cursor's line.
+
+    A repeated tail of more than closing marks is a repetition for sure, so it is tried first; closing
+    marks alone (`)`) may belong to the draft (`str(x)` inside `print(|)`), so the whole draft comes first.
+    """
+    rest = suffix.partition("\n")[0].rstrip()
+    if not rest.strip():
+        return [draft]
+    head, newline, _ = draft.partition("\n")
+    if newline:
+        return [draft]
+    tail = _repeated(head.rstrip(), rest)
+    if not tail:
+        return [draft]
+    shortened = head.rstrip()[: -len(tail)]
+    return [draft, shortened] if set(tail.strip()) <= CLOSERS else [shortened, draft]
+
+
+def _repeated(line: str, rest: str) -> str:
+    """The longest end of `line` that is the whole of `rest`, or where `rest` is closing marks only, a start of it."""
+    if line.endswith(rest):
+        return rest
+    if set(rest) - CLOSERS:
+        return ""
+    return next((rest[:n] for n in range(len(rest) - 1, 0, -1) if line.endswith(rest[:n])), "")

@@ -1,0 +1,190 @@
+"""Reads a checkpoint folder: safetensors shards, whole or with int8 rows, each tensor checked before it is used.
+
+Never pickles. One tensor is in memory twice at a time, never the model. Knows names and shapes, not what
+the tensors compute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from remask.contract.errors import ModelError
+from remask.engine.models.spec import Shape
+
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+SUMS = "SHA256SUMS"
+ALIGNMENT = 64  # elements; every view starts on a cache line
+CHUNK_ROWS = 512  # rows dequantised at a time: bounds the float32 copy that a narrower result needs
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The checkpoint's tokenizer, set so that the names of special tokens in source text stay text. Raises ModelError."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise ModelError(f"There is no tokenizer in {folder}: tokenizer.json is missing.")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise ModelError(f"The tokenizer {path} cannot be read: {error}.") from None
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def read_weights(folder: Path, shape: Shape, *, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+    """All tensors that `shape` needs, in `dtype` on `device`.
+
+    An int8 matrix [out, in] with float32 `<name>_scale` [out] stands for int8 * scale[:, None]. Raises
+    ModelError for missing, damaged, superfluous or misshapen tensors; nothing is kept then.
+    """
+    weights = _allocate(expected_tensors(shape), dtype, device)
+    missing = set(weights)
+    sums = _checksums(folder)
+    for path, names in _shards(folder).items():
+        _verify(path, sums.get(path.name))
+        unknown = [n for n in names if n.removesuffix("_scale") not in weights]
+        if unknown:
+            raise ModelError(f"The shard {path.name} holds {unknown[0]!r}, which the model does not have.")
+        with _open(path) as shard:
+            for name in (n for n in names if not n.endswith("_scale")):
+                _read_tensor(shard, path.name, name, weights[name])
+                missing.discard(name)
+    if missing:
+        raise ModelError(f"The checkpoint in {folder} lacks {min(missing)!r} ({len(missing)} tensors missing).")
+    return weights
+
+
+def expected_tensors(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """Names and shapes in a LLaMA-layout checkpoint."""
+    s = shape
+    names: dict[str, tuple[int, ...]] = {
+        "model.embed_tokens.weight": (s.vocab, s.width),
+        "model.norm.weight": (s.width,),
+    }
+    if not s.tied_embeddings:
+        names["lm_head.weight"] = (s.vocab, s.width)
+    for i in range(s.layers):
+        at = f"model.layers.{i}."
+        names |= {
+            at + "input_layernorm.weight": (s.width,),
+            at + "post_attention_layernorm.weight": (s.width,),
+            at + "self_attn.q_proj.weight": (s.heads * s.head_dim, s.width),
+            at + "self_attn.k_proj.weight": (s.kv_heads * s.head_dim, s.width),
+            at + "self_attn.v_proj.weight": (s.kv_heads * s.head_dim, s.width),
+            at + "self_attn.o_proj.weight": (s.width, s.heads * s.head_dim),
+            at + "mlp.gate_proj.weight": (s.mlp_width, s.width),
+            at + "mlp.up_proj.weight": (s.mlp_width, s.width),
+            at + "mlp.down_proj.weight": (s.width, s.mlp_width),
+        }
+    return names
+
+
+def fingerprint(folder: Path) -> str:
+    """A short name for exactly these files, by size and time: KV written by other weights must never be read back."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.iterdir() if p.suffix in {".safetensors", ".json"}):
+        status = path.stat()
+        digest.update(f"{path.name}:{status.st_size}:{status.st_mtime_ns};".encode())
+    return digest.hexdigest()[:16]
+
+
+def _shards(folder: Path) -> dict[Path, list[str]]:
+    if (folder / INDEX).is_file():
+        try:
+            placed = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
+            shards: dict[Path, list[str]] = {}
+            for name, file in placed.items():
+                shards.setdefault(folder / Path(file).name, []).append(name)
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            raise ModelError(f"The index {folder / INDEX} cannot be read.") from None
+        return shards
+    if (folder / SINGLE).is_file():
+        with _open(folder / SINGLE) as shard:
+            return {folder / SINGLE: list(shard.keys())}
+    if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
+        raise ModelError(
+            f"The checkpoint in {folder} is a pickle, which can run code when it is loaded.",
+            advice="Convert it to safetensors.",
+        )
+    raise ModelError(f"There are no weights in {folder}: no {SINGLE} and no {INDEX}.")
+
+
+def _allocate(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+    """One flat buffer cut into views: hundreds of separate allocations would waste a fifth in rounding to pages."""
+    sizes = {name: -(-math.prod(shape) // ALIGNMENT) * ALIGNMENT for name, shape in shapes.items()}
+    try:
+        parts = torch.empty(sum(sizes.values()), dtype=dtype, device=device).split(list(sizes.values()))
+    except RuntimeError:  # torch.OutOfMemoryError is one; the CPU allocator raises the bare class
+        gigabytes = sum(sizes.values()) * dtype.itemsize / 1e9
+        raise ModelError(f"The model needs {gigabytes:.1f} GB, which {device} does not have free.") from None
+    return {
+        name: part[: math.prod(shape)].view(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
+
+
+def _read_tensor(shard: safe_open, file: str, name: str, target: Tensor) -> None:
+    """Fill `target` from the shard, dequantised where it holds int8 rows."""
+    try:
+        stored: Tensor = shard.get_tensor(name)
+        scale: Tensor | None = shard.get_tensor(f"{name}_scale") if stored.dtype == torch.int8 else None
+    except SafetensorError as error:
+        raise ModelError(f"The shard {file} does not hold {name!r} as promised ({error}).") from None
+    if stored.shape != target.shape or (scale is not None and scale.shape != stored.shape[:1]):
+        raise ModelError(f"{name} has the shape {tuple(stored.shape)}, and config.json says {tuple(target.shape)}.")
+    if scale is None:
+        target.copy_(stored)
+    else:
+        dequantise(stored, scale, target)
+
+
+def dequantise(rows: Tensor, scale: Tensor, target: Tensor) -> None:
+    """Write int8 [out, in] times float32 [out] into `target`, a chunk of rows at a time."""
+    for at in range(0, rows.shape[0], CHUNK_ROWS):
+        chunk = slice(at, at + CHUNK_ROWS)
+        if target.device.type == "cpu":
+            torch.mul(rows[chunk], scale[chunk, None], out=target[chunk])
+        else:
+            target[chunk] = rows[chunk].to(target.device) * scale[chunk, None].to(target.device)
+
+
+def _open(path: Path) -> safe_open:
+    try:
+        return safe_open(str(path), framework="pt")
+    except (OSError, SafetensorError) as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    try:
+        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ModelError(f"The file {folder / SUMS} cannot be read: {error.strerror}.") from None
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def _verify(path: Path, expected: str | None) -> None:
+    if not path.is_file():
+        raise ModelError(
+            f"The weight shard {path} is missing.", advice="Install Remask again, or name a whole checkpoint."
+        )
+    if expected is None:
+        return
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != expected:
+            raise _damaged(path, "its checksum differs")
+
+
+def _damaged(path: Path, why: str) -> ModelError:
+    return ModelError(
+        f"The weight shard {path} is damaged ({why}).", advice="Install Remask again, or name a whole checkpoint."
+    )

@@ -1,0 +1,82 @@
+"""A loaded model: its spec, its tokenizer and its transformer, on a device and in a precision chosen for it.
+
+Knows how to turn text into tokens and back; knows no prompt and no decoding.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+
+from remask.contract.errors import InputError, ModelError
+from remask.engine.models.checkpoint import fingerprint, read_tokenizer, read_weights
+from remask.engine.models.spec import ModelSpec
+from remask.engine.models.transformer import Transformer
+
+DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "weights"
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What the decoder works with. `fingerprint` names these very weights."""
+
+    spec: ModelSpec
+    tokenizer: Tokenizer
+    transformer: Transformer
+    fingerprint: str
+
+    @classmethod
+    def load(cls, folder: Path | None = None, *, device: str = "auto", dtype: str = "auto") -> Model:
+        """Load the checkpoint in `folder` (the default model where None). Raises ModelError or InputError."""
+        folder = folder or DEFAULT_MODEL
+        if not folder.is_dir():
+            raise ModelError(f"There is no checkpoint folder {folder}.")
+        where = choose_device(device)
+        tokenizer = read_tokenizer(folder)
+        spec = ModelSpec.read(folder, tokenizer)
+        if tokenizer.get_vocab_size(with_added_tokens=True) > spec.shape.vocab:
+            raise ModelError(f"The tokenizer in {folder} has more tokens than the model's {spec.shape.vocab}.")
+        weights = read_weights(folder, spec.shape, dtype=choose_dtype(dtype, where), device=where)
+        return cls(spec, tokenizer, Transformer(spec.shape, weights), fingerprint(folder))
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of source text; the names of special tokens in it are plain text."""
+        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, tokens: list[int]) -> str:
+        """Text of tokens; an unfinished UTF-8 character at the end is held back."""
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True)).rstrip("\ufffd")
+
+
+def choose_device(wanted: str) -> torch.device:
+    """`auto` takes a GPU where there is one. Raises InputError for a device that is not there."""
+    if wanted == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise InputError(f"The device {wanted!r} is not available here.", advice="Use cpu, or leave it out.") from None
+    return device
+
+
+def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
+    """`auto` takes bfloat16 where the processor multiplies it itself, float32 elsewhere. Raises InputError."""
+    if wanted in DTYPES:
+        return DTYPES[wanted]
+    if wanted != "auto":
+        raise InputError(f"The precision is one of auto, {', '.join(DTYPES)}, not {wanted!r}.")
+    return torch.bfloat16 if device.type == "cuda" or _cpu_has_bfloat16() else torch.float32
+
+
+def _cpu_has_bfloat16() -> bool:
+    """Elsewhere bfloat16 is emulated and slower than float32."""
+    if platform.machine().lower() not in {"x86_64", "amd64"}:
+        return False
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

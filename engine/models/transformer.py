@@ -1,0 +1,165 @@
+"""The dense decoder-only transformer that native checkpoints share: LLaMA's layout, flags for what differs.
+
+One flat row of T tokens a pass, any mask among them: causal prompts, bidirectional canvases and several
+canvases on one context are all this. Written plainly; knows nothing of prompts, drafts or stopping.
+
+Sources: RMSNorm (Zhang & Sennrich 2019), rotary positions (Su et al. 2021), grouped-query attention
+(Ainslie et al. 2023), SwiGLU (Shazeer 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - the field's name for it
+
+from remask.engine.models.kv import KVCache
+from remask.engine.models.spec import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One forward pass: what is read, where it stands, and who of the new tokens sees whom.
+
+    tokens, positions: [T] int64. mask: [T, T] bool (row sees column) or None where all see all; every
+    new token sees the whole valid context besides.
+    """
+
+    tokens: Tensor
+    positions: Tensor
+    mask: Tensor | None
+
+    @classmethod
+    def causal(cls, tokens: list[int], start: int, device: torch.device) -> Pass:
+        """Each token sees itself and those before it."""
+        count = len(tokens)
+        mask = torch.ones(count, count, dtype=torch.bool, device=device).tril() if count > 1 else None
+        return cls(torch.tensor(tokens, device=device), torch.arange(start, start + count, device=device), mask)
+
+    @classmethod
+    def canvas(cls, tokens: list[int], start: int, device: torch.device) -> Pass:
+        """All tokens see each other."""
+        count = len(tokens)
+        return cls(torch.tensor(tokens, device=device), torch.arange(start, start + count, device=device), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Weights of one layer, each [out, in] (norms: [width])."""
+
+    attention_norm: Tensor
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    o: Tensor
+    mlp_norm: Tensor
+    gate: Tensor
+    up: Tensor
+    down: Tensor
+
+
+class Transformer:
+    """Weights and the forward pass; stateless between passes but for the caller's KV cache."""
+
+    def __init__(self, shape: Shape, weights: Mapping[str, Tensor]) -> None:
+        self.shape = shape
+        self._embedding = weights["model.embed_tokens.weight"]  # [vocab, width]
+        self._head = self._embedding if shape.tied_embeddings else weights["lm_head.weight"]
+        self._final_norm = weights["model.norm.weight"]
+        self._layers = [_layer(weights, i) for i in range(shape.layers)]
+        self._cos, self._sin = _rotary_tables(shape, self.device)  # [max_positions, head_dim] float32
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights live."""
+        return self._embedding.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the weights are held in."""
+        return self._embedding.dtype
+
+    def new_cache(self) -> KVCache:
+        """An empty KV cache that fits this model."""
+        return KVCache(self.shape, dtype=self.dtype, device=self.device)
+
+    @torch.inference_mode()
+    def forward(self, step: Pass, cache: KVCache) -> Tensor:
+        """Run one pass behind the cache's valid entries; returns hidden states [T, width].
+
+        The new entries lie in the cache but are not valid until `cache.advance`.
+        """
+        cache.reserve(len(step.tokens))
+        mask = self._attention_mask(step, cache.length)
+        cos = self._cos[step.positions].to(self.dtype)[:, None]  # [T, 1, head_dim]
+        sin = self._sin[step.positions].to(self.dtype)[:, None]
+        x = self._embedding[step.tokens]  # [T, width]
+        for index, layer in enumerate(self._layers):
+            normed = rms_norm(x, layer.attention_norm, self.shape.norm_eps)
+            x = x + self._attend(normed, layer, index, cos, sin, mask, cache)
+            normed = rms_norm(x, layer.mlp_norm, self.shape.norm_eps)
+            x = x + F.linear(F.silu(F.linear(normed, layer.gate)) * F.linear(normed, layer.up), layer.down)
+        return x
+
+    @torch.inference_mode()
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Scores over the vocabulary for some rows: [R, width] -> [R, vocab] float32."""
+        return F.linear(rms_norm(hidden, self._final_norm, self.shape.norm_eps), self._head).float()
+
+    def _attend(
+        self, x: Tensor, layer: Layer, index: int, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: KVCache
+    ) -> Tensor:
+        s, count = self.shape, x.shape[0]
+        q = rotate(F.linear(x, layer.q).view(count, s.heads, s.head_dim), cos, sin)
+        k = rotate(F.linear(x, layer.k).view(count, s.kv_heads, s.head_dim), cos, sin)
+        v = F.linear(x, layer.v).view(count, s.kv_heads, s.head_dim)
+        keys, values = cache.write(index, k.transpose(0, 1), v.transpose(0, 1))  # [kv_heads, length + T, head_dim]
+        # Query heads that share a KV head become rows of one product: no repeated keys.
+        q = q.view(count, s.kv_heads, -1, s.head_dim).permute(1, 2, 0, 3).reshape(s.kv_heads, -1, s.head_dim)
+        mixed = F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
+        mixed = mixed.view(s.kv_heads, -1, count, s.head_dim).permute(2, 0, 1, 3)  # [T, kv_heads, group, head_dim]
+        return F.linear(mixed.reshape(count, -1), layer.o)
+
+    def _attention_mask(self, step: Pass, context: int) -> Tensor | None:
+        """[group * T, context + T] bool, or None where everything is visible."""
+        if step.mask is None:
+            return None
+        visible = step.mask.new_ones(len(step.tokens), context)
+        return torch.cat([visible, step.mask], dim=1).repeat(self.shape.heads // self.shape.kv_heads, 1)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """X / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary embedding of [T, heads, head_dim] with the two halves of a head as pairs."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+def _rotary_tables(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:
+    half = torch.arange(0, shape.head_dim, 2, device=device, dtype=torch.float32) / shape.head_dim
+    angles = torch.arange(shape.max_positions, device=device, dtype=torch.float32)[:, None] / shape.rope_theta**half
+    angles = torch.cat([angles, angles], dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def _layer(weights: Mapping[str, Tensor], index: int) -> Layer:
+    at = f"model.layers.{index}."
+    return Layer(
+        attention_norm=weights[at + "input_layernorm.weight"],
+        q=weights[at + "self_attn.q_proj.weight"],
+        k=weights[at + "self_attn.k_proj.weight"],
+        v=weights[at + "self_attn.v_proj.weight"],
+        o=weights[at + "self_attn.o_proj.weight"],
+        mlp_norm=weights[at + "post_attention_layernorm.weight"],
+        gate=weights[at + "mlp.gate_proj.weight"],
+        up=weights[at + "mlp.up_proj.weight"],
+        down=weights[at + "mlp.down_proj.weight"],
+    )

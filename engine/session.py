@@ -1,0 +1,101 @@
+"""The KV state of each open file, cut at the first differing token: a keystroke costs its own tokens only.
+
+Knows tokens and the transformer; knows neither text nor editors. One thread uses a session at a time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from remask.contract.messages import PromptCounts
+from remask.engine.models.kv import KVCache
+from remask.engine.models.transformer import Pass, Transformer
+
+PREFILL_CHUNK = 256  # tokens a pass: bounds activations, and cancelling waits for no more than one
+DEFAULT_BUDGET_BYTES = 512 * 1024 * 1024
+
+
+class Session:
+    """`tokens` are those whose entries in `cache` are valid, in order."""
+
+    def __init__(self, cache: KVCache) -> None:
+        self.cache = cache
+        self.tokens: list[int] = []
+
+    def prepare(
+        self, prompt: list[int], transformer: Transformer, cancelled: Callable[[], bool] = lambda: False
+    ) -> PromptCounts:
+        """Read all of `prompt` but its last token, reusing the longest common prefix of what is there.
+
+        The last token is left out because the first pass of decoding starts with it. Stops between chunks
+        when cancelled; the session stays usable.
+        """
+        kept = self.cut_to(prompt)
+        missing = prompt[kept:-1]
+        passes = 0
+        for at in range(0, len(missing), PREFILL_CHUNK):
+            if cancelled():
+                break
+            chunk = missing[at : at + PREFILL_CHUNK]
+            transformer.forward(Pass.causal(chunk, self.cache.length, transformer.device), self.cache)
+            self.commit(chunk)
+            passes += 1
+        return PromptCounts(total=len(prompt), cached=kept, run=len(self.tokens) - kept, passes=passes)
+
+    def cut_to(self, prompt: list[int]) -> int:
+        """Forget everything from the first token that differs from `prompt[:-1]`; returns how many stay."""
+        limit = min(len(self.tokens), len(prompt) - 1)
+        kept = next((i for i in range(limit) if self.tokens[i] != prompt[i]), limit)
+        del self.tokens[kept:]
+        self.cache.truncate(kept)
+        return kept
+
+    def commit(self, tokens: list[int]) -> None:
+        """Declare the entries that the last causal pass wrote for `tokens` valid."""
+        self.cache.advance(len(tokens))
+        self.tokens += tokens
+
+
+class Sessions:
+    """Sessions by document, the least recently used forgotten first when their bytes exceed the budget."""
+
+    def __init__(self, transformer: Transformer, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
+        self._transformer = transformer
+        self._budget = budget_bytes
+        self._by_document: OrderedDict[str, Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._by_document)
+
+    def __contains__(self, document: str) -> bool:
+        return document in self._by_document
+
+    def documents(self) -> list[str]:
+        """The documents that have a session, the least recently used first."""
+        return list(self._by_document)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of KV held by all sessions."""
+        return sum(s.cache.nbytes for s in self._by_document.values())
+
+    def open(self, document: str) -> Session:
+        """The document's session, an empty one where it has none yet; now the most recently used."""
+        session = self._by_document.get(document)
+        if session is None:
+            session = self._by_document[document] = Session(self._transformer.new_cache())
+        self._by_document.move_to_end(document)
+        self._evict(keep=document)
+        return session
+
+    def close(self, document: str) -> None:
+        """Forget the document's session, if there is one."""
+        self._by_document.pop(document, None)
+
+    def _evict(self, keep: str) -> None:
+        while self.nbytes > self._budget and len(self._by_document) > 1:
+            oldest = next(iter(self._by_document))
+            if oldest == keep:
+                break
+            del self._by_document[oldest]

@@ -1,0 +1,103 @@
+"""The disk tier: a document's KV state outlives the process, so a reopened file starts warm.
+
+Raw tensors in safetensors' own format with a checksum, in a folder with mode 0700; never a pickle. An
+entry that is damaged, or written by other weights, is dropped and counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import diskcache
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from remask.contract.errors import StorageError
+from remask.contract.places import cache_dir
+from remask.engine.session import Session
+
+DEFAULT_BUDGET_BYTES = 1024 * 1024 * 1024
+DIGEST_BYTES = 32
+
+
+class RawBytes(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
+    """Stores text keys and byte values as they are; refuses anything that would have to be pickled."""
+
+    def store(self, value: Any, read: bool, key: Any = diskcache.UNKNOWN) -> Any:
+        """Write a value; raises TypeError for anything but bytes."""
+        if not isinstance(value, bytes):
+            raise TypeError("only bytes go to the disk tier")
+        return super().store(value, read, key)
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
+        """Read a value back; a pickled one, which only a foreign hand can have put there, is not opened."""
+        if mode == diskcache.core.MODE_PICKLE:
+            return b""
+        return super().fetch(mode, filename, value, read)
+
+
+class DiskStore:
+    """KV states by document, for the weights named by `fingerprint`. Raises StorageError where the disk refuses."""
+
+    def __init__(self, fingerprint: str, folder: Path | None = None, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
+        self._fingerprint = fingerprint
+        with _refusals():
+            place = folder or cache_dir() / "kv"
+            self._cache = diskcache.Cache(
+                str(place), disk=RawBytes, size_limit=budget_bytes, eviction_policy="least-recently-used"
+            )
+            place.chmod(0o700)
+
+    def save(self, document: str, session: Session) -> None:
+        """Keep the session's valid entries."""
+        tensors = {"kv": session.cache.snapshot().cpu(), "tokens": torch.tensor(session.tokens, dtype=torch.int64)}
+        payload = save(tensors)
+        with _refusals():
+            self._cache.set(self._key(document), hashlib.sha256(payload).digest() + payload)
+
+    def restore(self, document: str, session: Session) -> bool:
+        """Fill an empty session with what is kept; False, and nothing changed, where there is nothing sound."""
+        with _refusals():
+            entry = self._cache.get(self._key(document))
+        if not entry:
+            return False
+        try:
+            digest, payload = entry[:DIGEST_BYTES], entry[DIGEST_BYTES:]
+            if hashlib.sha256(payload).digest() != digest:
+                raise ValueError("checksum")
+            tensors = load(payload)
+            if tensors["tokens"].shape != tensors["kv"].shape[3:4]:
+                raise ValueError("lengths differ")
+            session.cache.restore(tensors["kv"])
+            session.tokens = [int(t) for t in tensors["tokens"]]
+        except (ValueError, KeyError, SafetensorError):
+            with _refusals():
+                self._cache.delete(self._key(document))
+            return False
+        return True
+
+    def close(self) -> None:
+        """Release the database."""
+        self._cache.close()
+
+    def _key(self, document: str) -> str:
+        return hashlib.sha256(f"{self._fingerprint}\0{document}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the file system or SQLite says becomes one sentence."""
+    try:
+        yield
+    except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise StorageError(
+            f"The KV cache on disk cannot be used: {why}.",
+            advice="Free some space, set REMASK_CACHE_DIR, or turn the cache off with --no-cache.",
+        ) from None
