@@ -1,0 +1,78 @@
+"""The engine's HTTP face: two routes on a local socket. Knows messages and errors, never the model.
+
+POST /v1/complete   a CompletionRequest  ->  a CompletionResult
+GET  /v1/health     what runs here and how busy it is
+
+Every error is `{"error": {"kind", "message", "advice"}}`. Closing the connection cancels the request.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from remask.contract.errors import EngineError, InputError, RemaskError, StorageError
+from remask.contract.messages import MAX_DOCUMENT_BYTES, CompletionRequest
+from remask.engine.service.worker import ModelWorker
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 6 * MAX_DOCUMENT_BYTES + 65_536
+"""JSON writes a control character of one byte as six."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def make_app(worker: ModelWorker, description: Mapping[str, Any]) -> web.Application:
+    """The application around a started worker; `description` is what its model said of itself."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[_errors_as_json])
+
+    async def complete(request: web.Request) -> web.Response:
+        wanted = CompletionRequest.from_json(await request.read())
+        result = await worker.complete(wanted)
+        return web.json_response(result.to_dict())
+
+    async def health(_: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "ready": True,
+                "pid": os.getpid(),
+                "busy": worker.busy,
+                "waiting": worker.waiting,
+                "completed": worker.completed,
+                "skipped": worker.skipped,
+                **description,
+            }
+        )
+
+    app.router.add_post("/v1/complete", complete)
+    app.router.add_get("/v1/health", health)
+    return app
+
+
+def error_body(error: RemaskError) -> dict[str, dict[str, str]]:
+    """What a client is told about an error."""
+    return {"error": {"kind": type(error).__name__, "message": error.message, "advice": error.advice}}
+
+
+@web.middleware
+async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        return web.json_response(error_body(InputError(f"{error.reason}.")), status=error.status)
+    except RemaskError as error:
+        return web.json_response(error_body(error), status=_status(error))
+    except Exception as error:
+        log.error("a request failed: %s", type(error).__name__)
+        return web.json_response(error_body(EngineError("The engine failed on this request.")), status=500)
+
+
+def _status(error: RemaskError) -> int:
+    if isinstance(error, InputError):
+        return 400
+    return 507 if isinstance(error, StorageError) else 500

@@ -1,0 +1,94 @@
+"""What pygls does by itself and we do otherwise. Knows JSON-RPC and pygls's inside, no feature.
+
+pygls keeps its own copy of each document, which splits lines as Python does and costs milliseconds a keystroke; it
+answers nothing to a request that it cannot read, and nothing after `shutdown`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcServerNotInitialized
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+from remask.lsp_server import text_sync
+
+if TYPE_CHECKING:
+    from remask.lsp_server.server import RemaskServer
+
+log = logging.getLogger(__name__)
+
+
+class RemaskProtocol(LanguageServerProtocol):
+    """pygls's protocol with text synchronisation, life cycle and error answers of our own."""
+
+    _server: RemaskServer
+    initialized = False
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message. Whatever is wrong with it, the server lives and a request gets an answer."""
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError):
+            log.error("a message of %d bytes is not JSON", len(body))
+            return
+        if not isinstance(data, dict) or data.get("jsonrpc") != self.VERSION:
+            log.error("a message is not a JSON-RPC 2.0 object")
+            return
+        if not self._is_allowed(data):
+            return
+        method = data.get("method")
+        if isinstance(method, str) and method in text_sync.METHODS:
+            text_sync.handle(self._server.documents, method, data.get("params"))
+            return
+        try:
+            message = self.structure_message(data)
+        except Exception as error:
+            self._refuse(data, error)
+            return
+        self.handle_message(message)
+
+    def _is_allowed(self, data: dict[str, Any]) -> bool:
+        """Whether the message fits the life cycle; a request that does not is answered here."""
+        method = data.get("method")
+        if method is None or method == types.EXIT:
+            return True
+        refusal: JsonRpcException | None = None
+        if self._shutdown:
+            refusal = JsonRpcInvalidRequest("The server is shutting down.")
+        elif method == types.INITIALIZE and self.initialized:
+            refusal = JsonRpcInvalidRequest("The server is initialized already.")
+        elif method != types.INITIALIZE and not self.initialized:
+            refusal = JsonRpcServerNotInitialized("The first request must be 'initialize'.")
+        if refusal is not None:
+            self._answer_error(data, refusal)
+        return refusal is None
+
+    def _refuse(self, data: dict[str, Any], error: Exception) -> None:
+        method = str(data.get("method"))[:80]
+        log.error("a message cannot be read: %s (%s)", method, type(error).__name__)
+        self._answer_error(data, JsonRpcInvalidParams(f"The parameters of '{method}' cannot be read."))
+
+    def _answer_error(self, data: dict[str, Any], error: JsonRpcException) -> None:
+        if isinstance(data.get("id"), int | str) and "method" in data:
+            self._send_response(data["id"], error=error.to_response_error())
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Any:
+        """Initialize, once."""
+        self.initialized = True
+        return (yield from super().lsp_initialize(params))
+
+    @lsp_method(types.EXIT)
+    def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]  # a plain function will do
+        """Leave; 1 tells that no `shutdown` came before."""
+        self._server.leave(0 if self._shutdown else 1)
+
+    def _handle_cancel_notification(self, msg_id: int | str) -> None:
+        """Cancel a request; one that has been answered meanwhile is the usual case and not worth a word."""
+        future = self._request_futures.pop(msg_id, None)
+        if future is not None:
+            future.cancel()

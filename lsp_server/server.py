@@ -1,0 +1,160 @@
+"""The server: a pygls server around our documents and features. Knows LSP, never a model.
+
+Life: `serve` runs until the client says `exit`, closes our input, or is gone; it ends the engine and returns an exit
+code. `main` turns that code into the end of the process at once, whatever still runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
+
+from remask.lsp_server import logs, watchdog
+from remask.lsp_server.documents import DocumentStore
+from remask.lsp_server.engine_client import EngineClient, open_engine
+from remask.lsp_server.features.inline_completion import InlineCompletion
+from remask.lsp_server.options import ServerOptions
+from remask.lsp_server.positions import Unit
+from remask.lsp_server.protocol import RemaskProtocol
+from remask.lsp_server.transport import MessageReader, MessageWriter
+
+log = logging.getLogger(__name__)
+
+LEAVE_WITHIN_S = 0.8  # from the client's end to ours
+
+MakeEngine = Callable[[ServerOptions], EngineClient]
+
+
+class RemaskServer(LanguageServer):
+    """The language server. `make_engine` gets the client's options once they are known."""
+
+    protocol: RemaskProtocol
+
+    def __init__(self, make_engine: MakeEngine = open_engine, version: str = "") -> None:
+        super().__init__(
+            name="remask", version=version, protocol_cls=RemaskProtocol, converter_factory=default_converter
+        )
+        self.documents = DocumentStore()
+        self._make_engine = make_engine
+        self._engine: EngineClient | None = None
+        self._inline: InlineCompletion | None = None
+        self._complaints: list[str] = []
+        self._reader: MessageReader | None = None
+        self._exit_code = 1
+        _register(self)
+
+    async def serve(self, stdin: BinaryIO, stdout: BinaryIO) -> int:
+        """Serve one client over two streams; returns the exit code when it has gone."""
+        self._reader = reader = MessageReader(stdin)
+        self.protocol.set_writer(MessageWriter(stdout, lambda: self.leave(1)))
+        try:
+            while (body := await reader.next()) is not None:
+                self.protocol.receive(body)
+        finally:
+            if self._engine is not None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._engine.close(), LEAVE_WITHIN_S)
+        return self._exit_code
+
+    def leave(self, code: int) -> None:
+        """Let `serve` return with this exit code. Call it on the loop."""
+        self._exit_code = code
+        if self._reader is not None:
+            self._reader.end()
+
+    def on_initialize(self, params: types.InitializeParams) -> None:
+        """Read the options, agree on the unit of positions and open the engine's door."""
+        options, self._complaints = ServerOptions.read(params.initialization_options)
+        self.documents.unit = Unit(self.workspace.position_encoding or Unit.UTF16)
+        self._engine = self._make_engine(options)
+        self._inline = InlineCompletion(self.documents, self._engine, options)
+        watchdog.watch(params.process_id, _end_now)
+
+    def on_initialized(self) -> None:
+        """Start the engine, so that the first completion finds it ready, and say what is wrong with the options."""
+        if self._engine is not None:
+            self._engine.start()
+        for complaint in self._complaints:
+            log.warning("an option is wrong or unknown; its default is used")
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, complaint))
+
+    async def inline_completion(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
+        """Ghost text at a position, or None."""
+        return await self._inline.complete(params) if self._inline is not None else None
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log that something failed; a window that pops up while someone types helps nobody."""
+        log.error("%s: %s", getattr(source, "__name__", "error"), type(error).__name__)
+
+
+def _register(server: RemaskServer) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        server.on_initialize(params)
+
+    @server.feature(types.INITIALIZED)
+    def initialized(_: types.InitializedParams) -> None:
+        server.on_initialized()
+
+    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
+    async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
+        return await server.inline_completion(params)
+
+
+def _end_now() -> None:
+    """The editor is gone: so are we, and the engine with us, since its input closes."""
+    os._exit(1)
+
+
+def run_stdio(make_engine: MakeEngine = open_engine) -> int:
+    """Serve the client on standard input and output until it has gone; returns the exit code."""
+    listener = logs.set_up()
+    stdin, stdout = sys.stdin.buffer, _claim_stdout()
+    code = 1
+    try:
+        code = asyncio.run(_serve(make_engine, stdin, stdout))
+    except KeyboardInterrupt:
+        code = 130
+    finally:
+        stopper = threading.Thread(target=listener.stop, daemon=True)
+        stopper.start()
+        stopper.join(0.2)
+    return code
+
+
+async def _serve(make_engine: MakeEngine, stdin: BinaryIO, stdout: BinaryIO) -> int:
+    return await RemaskServer(make_engine, _version()).serve(stdin, stdout)
+
+
+def _claim_stdout() -> BinaryIO:
+    """The stream for messages alone: whatever else prints goes to standard error."""
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return stream
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("remask")
+    except PackageNotFoundError:
+        return "0"
+
+
+def main(make_engine: MakeEngine = open_engine) -> None:
+    """Serve on standard input and output, then end the process at once."""
+    code = run_stdio(make_engine)
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)
