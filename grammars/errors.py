@@ -1,0 +1,104 @@
+"""Where a text first stops being the beginning of a program: the parser's true errors.
+
+An ERROR node is the cheapest repair that the parser found, not a diagnosis. A true error is a token at which every
+parser version gave up; what stands before it could still have become a valid text (the viable-prefix property of LR
+parsing). The parser tells of it only in its log, so it is found by listening there, which costs about 1 ms a
+kilobyte: give it a window, such as one function. The log's wording belongs to the pinned tree-sitter version.
+
+Offsets are in bytes. Knows no layout and no cursor.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from remask.grammars.language import Grammar
+from remask.grammars.lexis import scan
+from remask.grammars.source import encode
+
+if TYPE_CHECKING:
+    from tree_sitter import LogType
+
+MAX_LOGGED_BYTES = 60_000
+"""The largest text whose log is read: about 80 ms."""
+
+_SPACE = re.compile(rb"[ \t\r\n\f\\]*")
+_GROWING = re.compile(r"[\w.]+|[^\w\s()\[\]{},;]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TrueError:
+    """A token that no parser version could take; `offset` is its first byte, the text's length at its end."""
+
+    offset: int
+    lookahead: str
+
+
+def true_errors(grammar: Grammar, source: bytes) -> tuple[TrueError, ...]:
+    """All true errors of `source` in order; those after the first depend on how the parser recovered from it.
+
+    Empty exactly where the parser sees no error. Raises GrammarError without a parser, and ValueError for more than
+    MAX_LOGGED_BYTES with an error in it.
+    """
+    from tree_sitter import Parser
+
+    parser = Parser(grammar.language)
+    if not parser.parse(source).root_node.has_error:
+        return ()
+    if len(source) > MAX_LOGGED_BYTES:
+        raise ValueError(f"{len(source)} bytes are too many to locate an error in")
+    listener = _Listener()
+    parser = Parser(grammar.language, logger=listener)
+    parser.parse(source)
+    return _located(source, listener.found)
+
+
+def viable_prefix(grammar: Grammar, text: str) -> bool:
+    """Whether `text` can still become a valid one by adding to its end, as far as the parser can tell.
+
+    True where there is no true error, where it lies at the end (a token that may still grow: `i`, `in`), or where the
+    text ends inside a string that starts before it. Raises as `true_errors` does.
+    """
+    errors = true_errors(grammar, encode(text))
+    if not errors:
+        return True
+    source = encode(text)
+    first = errors[0].offset
+    rest = source[first:].decode("utf-8", "replace")
+    if not rest.strip() or _GROWING.fullmatch(rest):
+        return True
+    open_at = scan(grammar, text).open_at
+    return open_at >= 0 and len(encode(text[:open_at])) <= first + 2  # two bytes: a string prefix such as rb
+
+
+class _Listener:
+    """Collects (row, byte column, lookahead) of every true error from the parser's log."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, int, str]] = []
+        self._at = (0, 0)
+        self._paused: list[tuple[int, int, str]] = []
+
+    def __call__(self, _kind: LogType, message: str) -> None:
+        start = message[0]
+        if start == "p" and message.startswith("process "):
+            row, column = message[message.rfind("row:") + 4 :].split(", col:")
+            self._at = (int(row), int(column))
+        elif start == "d" and message.startswith("detect_error "):
+            self._paused.append((*self._at, message.partition("lookahead:")[2]))
+        elif start == "r" and message.startswith("resume ") and self._paused:
+            self.found.append(max(self._paused))
+            self._paused.clear()
+
+
+def _located(source: bytes, found: list[tuple[int, int, str]]) -> tuple[TrueError, ...]:
+    rows = [0]
+    rows += [match.end() for match in re.finditer(rb"\n", source)]
+    errors = {}
+    for row, column, lookahead in found:
+        space = _SPACE.match(source, min(rows[row] + column, len(source)))
+        assert space is not None
+        errors.setdefault(len(source) if lookahead == "end" else space.end(), lookahead)
+    return tuple(TrueError(offset, errors[offset]) for offset in sorted(errors))
