@@ -40,9 +40,9 @@ class RemaskServer(LanguageServer):
 
     protocol: RemaskProtocol
 
-    def __init__(self, make_engine: MakeEngine = open_engine, version: str = "") -> None:
+    def __init__(self, make_engine: MakeEngine = open_engine) -> None:
         super().__init__(
-            name="remask", version=version, protocol_cls=RemaskProtocol, converter_factory=default_converter
+            name="remask", version=_version(), protocol_cls=RemaskProtocol, converter_factory=default_converter
         )
         self.documents = DocumentStore()
         self._make_engine = make_engine
@@ -116,13 +116,13 @@ def _end_now() -> None:
     os._exit(1)
 
 
-def run_stdio(make_engine: MakeEngine = open_engine) -> int:
+def run_stdio(make_server: Callable[[], RemaskServer] = RemaskServer) -> int:
     """Serve the client on standard input and output until it has gone; returns the exit code."""
     listener = logs.set_up()
     stdin, stdout = sys.stdin.buffer, _claim_stdout()
     code = 1
     try:
-        code = asyncio.run(_serve(make_engine, stdin, stdout))
+        code = asyncio.run(_serve(make_server, stdin, stdout))
     except KeyboardInterrupt:
         code = 130
     finally:
@@ -132,8 +132,8 @@ def run_stdio(make_engine: MakeEngine = open_engine) -> int:
     return code
 
 
-async def _serve(make_engine: MakeEngine, stdin: BinaryIO, stdout: BinaryIO) -> int:
-    return await RemaskServer(make_engine, _version()).serve(stdin, stdout)
+async def _serve(make_server: Callable[[], RemaskServer], stdin: BinaryIO, stdout: BinaryIO) -> int:
+    return await make_server().serve(stdin, stdout)
 
 
 def _claim_stdout() -> BinaryIO:
@@ -152,9 +152,9 @@ def _version() -> str:
         return "0"
 
 
-def main(make_engine: MakeEngine = open_engine) -> None:
+def main(make_server: Callable[[], RemaskServer] = RemaskServer) -> None:
     """Serve on standard input and output, then end the process at once."""
-    code = run_stdio(make_engine)
+    code = run_stdio(make_server)
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)

@@ -1,0 +1,64 @@
+"""The real engine process around a Completer that does what the text before the cursor tells it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from remask.contract.errors import ModelError
+from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.engine.service.process import leave, serve
+
+
+class ScriptedCompleter:
+    """Answers "pass" unless the last line says otherwise."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def complete(self, request: CompletionRequest, cancelled: Callable[[], bool]) -> CompletionResult:
+        wish = request.prefix.rpartition("\n")[2]
+        text, reason = "pass", Reason.END
+        if "# block" in wish:
+            while not cancelled():
+                time.sleep(0.001)
+            text, reason = "", Reason.CANCELLED
+        elif "# deaf" in wish:
+            threading.Event().wait()
+        elif "# die" in wish:
+            os._exit(9)
+        elif "# raise" in wish:
+            raise RuntimeError("secret words of the source")
+        elif "# deadline" in wish:
+            text = str(request.deadline_ms)
+        return CompletionResult(text=text, reason=reason, language=request.language)
+
+    def describe(self) -> dict[str, str]:
+        return {"model": "scripted"}
+
+
+def load(options: argparse.Namespace) -> ScriptedCompleter:
+    if options.broken:
+        raise ModelError("The weight shard is damaged.", advice="Install Remask again.")
+    if options.slow:
+        threading.Event().wait()
+    if options.once and options.once.exists():
+        os._exit(9)
+    if options.once:
+        options.once.touch()
+    print("a library that prints")
+    return ScriptedCompleter()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--socket", type=Path)
+    parser.add_argument("--broken", action="store_true")
+    parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--once", type=Path)
+    options = parser.parse_args()
+    leave(serve(options.socket, lambda: load(options)))

@@ -1,0 +1,79 @@
+"""What goes to the engine, and what never does."""
+
+import pytest
+
+from remask.contract.messages import CompletionRequest, Reason
+from remask.lsp_server.context import build_request, is_excluded
+from remask.lsp_server.document import Document, Position
+from remask.lsp_server.options import ServerOptions
+
+
+def document(text: str, uri: str = "file:///src/a.py") -> Document:
+    return Document(uri, "python", 1, text)
+
+
+def test_the_request_holds_both_sides_with_one_kind_of_line_end() -> None:
+    request = build_request(document("a\r\nb = \r\nc"), Position(1, 4), ServerOptions(max_tokens=9, deadline_ms=99))
+    assert isinstance(request, CompletionRequest)
+    assert (request.prefix, request.suffix) == ("a\nb = ", "\nc")
+    assert (request.language, request.max_tokens, request.deadline_ms) == ("python", 9, 99)
+
+
+def test_a_document_has_one_session_however_its_uri_is_written() -> None:
+    requests = [
+        build_request(document("", uri), Position(0, 0), ServerOptions())
+        for uri in ("file:///C%3A/a.py", "file:///c:/a.py")
+    ]
+    assert {request.document for request in requests if isinstance(request, CompletionRequest)} == {"file:///c:/a.py"}
+
+
+@pytest.mark.parametrize("text", ["x" * 2_000_001, "你" * 700_000])
+def test_a_document_that_is_too_large_is_refused(text: str) -> None:
+    assert build_request(document(text), Position(0, 0), ServerOptions()) is Reason.TOO_LARGE
+
+
+def test_a_document_out_of_step_is_refused() -> None:
+    doc = document("a")
+    doc.in_step = False
+    assert build_request(doc, Position(0, 0), ServerOptions()) is Reason.STALE
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///p/.env",
+        "file:///p/.env.local",
+        "file:///p/.ENV",
+        "file:///p/%2Eenv",
+        "file:///p/prod.env",
+        "file:///p/server.pem",
+        "file:///p/server.KEY",
+        "file:///home/u/.ssh/config",
+        "file:///home/u/.ssh/id_rsa",
+        "file:///p/id_ed25519",
+        "file:///p/.git/COMMIT_EDITMSG",
+        "file:///c%3A/p/.aws/credentials",
+        "file:///c:/p%5C.git%5Cconfig",
+        "vscode-remote://host/p/.netrc",
+    ],
+)
+def test_secrets_are_excluded(uri: str) -> None:
+    assert is_excluded(uri)
+    assert build_request(document("a", uri), Position(0, 0), ServerOptions()) is Reason.EXCLUDED
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///p/env.py",
+        "file:///p/environment.py",
+        "file:///p/keys.py",
+        "file:///p/monkey.py",
+        "file:///p/.github/x.py",
+        "file:///git/ssh/a.py",
+        "untitled:Untitled-1",
+        "",
+    ],
+)
+def test_ordinary_files_are_not(uri: str) -> None:
+    assert not is_excluded(uri)
