@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 
-def run() -> None:
-    """Serve the editor until it leaves; ends the process. The client's options come with `initialize`."""
-    from remask.lsp_server.server import main  # LSP's types take half a second to load
 
-    main()
+def run(*, model: str | None = None, device: str = "auto", dtype: str = "auto") -> None:
+    """Serve the editor until it leaves; ends the process. The client's own options go before these."""
+    from remask.lsp_server.options import ServerOptions
+    from remask.lsp_server.server import RemaskServer, main  # LSP's types take half a second to load
+
+    defaults = ServerOptions(model=Path(model).expanduser() if model else None, device=device, dtype=dtype)
+    main(lambda: RemaskServer(defaults=defaults))

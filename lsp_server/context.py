@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from remask.contract.errors import InputError
 from remask.contract.messages import MAX_DOCUMENT_BYTES, CompletionRequest, Reason
+from remask.grammars import GrammarError, grammar_for_language
 from remask.lsp_server.document import Document, Position
 from remask.lsp_server.documents import key_of
 from remask.lsp_server.options import ServerOptions
+
+log = logging.getLogger(__name__)
 
 EXCLUDED_NAMES = (
     *(".env", ".env.*", ".envrc", "*.env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".htpasswd"),
@@ -27,6 +31,8 @@ def build_request(document: Document, position: Position, options: ServerOptions
     """What to ask the engine at a position of the document, or the reason not to."""
     if is_excluded(document.uri):
         return Reason.EXCLUDED
+    if not _is_known(document.language):
+        return Reason.LANGUAGE
     if not document.in_step:
         return Reason.STALE
     prefix, suffix = document.split_at(position)
@@ -43,6 +49,14 @@ def build_request(document: Document, position: Position, options: ServerOptions
         )
     except InputError:
         return Reason.TOO_LARGE  # its bytes are counted there; all else has been checked
+
+
+def _is_known(language: str) -> bool:
+    try:
+        return grammar_for_language(language) is not None
+    except GrammarError as error:
+        log.error("%s", error)
+        return False
 
 
 def is_excluded(uri: str) -> bool:

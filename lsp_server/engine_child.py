@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from remask.contract.errors import EngineError, ModelError, RemaskError, StorageError
 from remask.contract.places import runtime_dir
@@ -66,7 +67,8 @@ class EngineChild:
                 line = await self._stdout.readline()
         except TimeoutError:
             raise EngineError(f"The engine was not ready after {READY_WITHIN_S:.0f} s.") from None
-        _check(line)
+        ready = _check(line)
+        log.info("the engine is ready: %s", {key: ready[key] for key in ("model", "device", "dtype") if key in ready})
         self._drain = asyncio.ensure_future(self._read_on())
 
     async def wait(self) -> None:
@@ -105,13 +107,13 @@ class EngineChild:
             log.debug("the engine wrote to its standard output")
 
 
-def _check(line: bytes) -> None:
+def _check(line: bytes) -> dict[str, Any]:
     try:
         values = json.loads(line)
     except ValueError:
         values = None
     if isinstance(values, dict) and values.get("ready") is True:
-        return
+        return values
     error = values.get("error") if isinstance(values, dict) else None
     if not isinstance(error, dict):
         raise EngineError("The engine ended before it was ready.", advice="Run 'remask doctor' to see why.")

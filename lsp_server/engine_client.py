@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import io
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -100,7 +101,8 @@ class ProcessEngine:
         import aiohttp
 
         try:
-            async with session.post("http://engine/v1/complete", data=request.to_json()) as response:
+            body = io.BytesIO(request.to_json().encode())  # aiohttp sends a stream piece by piece
+            async with session.post("http://engine/v1/complete", data=body) as response:
                 values = await response.json()
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise EngineError(f"The engine does not answer ({type(error).__name__}).") from error

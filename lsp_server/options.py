@@ -23,14 +23,13 @@ class ServerOptions:
     max_tokens: int = field(default=64, metadata={"range": (1, 4096)})
     deadline_ms: int = field(default=5_000, metadata={"range": (50, 600_000)})
 
-    @classmethod
-    def read(cls, values: object) -> tuple[ServerOptions, list[str]]:
-        """The options in `values` (an object as the client sent it) and a sentence about each that is wrong."""
+    def updated(self, values: object) -> tuple[ServerOptions, list[str]]:
+        """These options with those in `values` (as the client sent them), and a sentence about each that is wrong."""
         if values is None:
-            return cls(), []
+            return self, []
         if not isinstance(values, Mapping):
-            return cls(), [f"Remask's options are an object, not {type(values).__name__}; the defaults are used."]
-        known = {_wire_name(option.name): option for option in dataclasses.fields(cls)}
+            return self, [f"Remask's options are an object, not {type(values).__name__}; the defaults are used."]
+        known = {_wire_name(option.name): option for option in dataclasses.fields(self)}
         right: dict[str, Any] = {}
         wrong: list[str] = []
         for name, value in values.items():
@@ -42,7 +41,7 @@ class ServerOptions:
                 right[option.name] = _check(option, value)
             except ValueError as error:
                 wrong.append(f"Remask's option '{name}' is {error}, not {value!r:.60}; the default is used.")
-        return cls(**right), wrong
+        return dataclasses.replace(self, **right), wrong
 
 
 def _check(option: dataclasses.Field[Any], value: object) -> object:

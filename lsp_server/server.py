@@ -36,16 +36,17 @@ MakeEngine = Callable[[ServerOptions], EngineClient]
 
 
 class RemaskServer(LanguageServer):
-    """The language server. `make_engine` gets the client's options once they are known."""
+    """The language server. `make_engine` gets the client's options, laid over `defaults`, once they are known."""
 
     protocol: RemaskProtocol
 
-    def __init__(self, make_engine: MakeEngine = open_engine) -> None:
+    def __init__(self, make_engine: MakeEngine = open_engine, defaults: ServerOptions | None = None) -> None:
         super().__init__(
             name="remask", version=_version(), protocol_cls=RemaskProtocol, converter_factory=default_converter
         )
         self.documents = DocumentStore()
         self._make_engine = make_engine
+        self._defaults = defaults or ServerOptions()
         self._engine: EngineClient | None = None
         self._inline: InlineCompletion | None = None
         self._complaints: list[str] = []
@@ -74,7 +75,7 @@ class RemaskServer(LanguageServer):
 
     def on_initialize(self, params: types.InitializeParams) -> None:
         """Read the options, agree on the unit of positions and open the engine's door."""
-        options, self._complaints = ServerOptions.read(params.initialization_options)
+        options, self._complaints = self._defaults.updated(params.initialization_options)
         self.documents.unit = Unit(self.workspace.position_encoding or Unit.UTF16)
         self._engine = self._make_engine(options)
         self._inline = InlineCompletion(self.documents, self._engine, options)

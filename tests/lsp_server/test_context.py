@@ -32,6 +32,12 @@ def test_a_document_that_is_too_large_is_refused(text: str) -> None:
     assert build_request(document(text), Position(0, 0), ServerOptions()) is Reason.TOO_LARGE
 
 
+@pytest.mark.parametrize("language", ["", "plaintext", "klingon", "../python"])
+def test_an_unknown_language_is_refused(language: str) -> None:
+    doc = Document("file:///a", language, 1, "a")
+    assert build_request(doc, Position(0, 0), ServerOptions()) is Reason.LANGUAGE
+
+
 def test_a_document_out_of_step_is_refused() -> None:
     doc = document("a")
     doc.in_step = False

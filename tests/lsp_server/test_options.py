@@ -12,7 +12,7 @@ RIGHT = {"model": "/models/x", "device": "cpu", "dtype": "float32", "maxTokens":
 
 
 def test_every_option_goes_the_way_from_the_wire() -> None:
-    options, wrong = ServerOptions.read(RIGHT)
+    options, wrong = ServerOptions().updated(RIGHT)
     assert not wrong
     assert dataclasses.asdict(options) == {
         "model": Path("/models/x"),
@@ -27,7 +27,7 @@ def test_every_option_goes_the_way_from_the_wire() -> None:
 
 @pytest.mark.parametrize("values", [None, {}, {"model": None}, {"model": ""}])
 def test_nothing_set_is_the_defaults(values: Any) -> None:
-    assert ServerOptions.read(values) == (ServerOptions(), [])
+    assert ServerOptions().updated(values) == (ServerOptions(), [])
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,17 @@ def test_nothing_set_is_the_defaults(values: Any) -> None:
     ],
 )
 def test_a_wrong_option_is_said_and_its_default_taken(values: Any, said: str) -> None:
-    options, wrong = ServerOptions.read(values)
+    options, wrong = ServerOptions().updated(values)
     assert options == ServerOptions()
     assert len(wrong) == 1
     assert said in wrong[0]
 
 
+def test_what_the_client_leaves_out_stays_as_it_was() -> None:
+    options, _ = ServerOptions(device="cuda", max_tokens=9).updated({"maxTokens": 8})
+    assert (options.device, options.max_tokens) == ("cuda", 8)
+
+
 def test_a_wrong_option_leaves_the_right_ones() -> None:
-    options, wrong = ServerOptions.read({**RIGHT, "maxTokens": -1})
+    options, wrong = ServerOptions().updated({**RIGHT, "maxTokens": -1})
     assert (options.device, options.max_tokens, len(wrong)) == ("cpu", ServerOptions().max_tokens, 1)

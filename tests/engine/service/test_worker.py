@@ -1,0 +1,91 @@
+"""One thread, one generation at a time, cancelled ones skipped."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from remask.contract.errors import EngineError, InputError, ModelError
+from remask.contract.messages import CompletionRequest, Reason
+from remask.engine.service.worker import ModelWorker
+
+
+def request(prefix: str, deadline_ms: int = 10_000) -> CompletionRequest:
+    return CompletionRequest(document="secret", language="python", prefix=prefix, deadline_ms=deadline_ms)
+
+
+@pytest.fixture
+async def worker(completer: Any) -> ModelWorker:
+    worker = ModelWorker(lambda: completer)
+    assert await worker.start() == {"model": "fake"}
+    return worker
+
+
+async def entered(completer: Any) -> None:
+    assert await asyncio.to_thread(completer.entered.wait, 10)
+
+
+async def test_requests_run_one_after_the_other_in_one_thread(worker: ModelWorker, completer: Any) -> None:
+    results = await asyncio.gather(*(worker.complete(request(str(n))) for n in range(5)))
+    assert [result.text.split()[0] for result in results] == list("01234")
+    assert completer.started == list("01234")
+    assert completer.threads == {"model"}
+    worker.stop()
+
+
+async def test_a_request_cancelled_in_the_queue_never_starts(worker: ModelWorker, completer: Any) -> None:
+    first = asyncio.ensure_future(worker.complete(request("wait")))
+    await entered(completer)
+    second = asyncio.ensure_future(worker.complete(request("skipped")))
+    third = asyncio.ensure_future(worker.complete(request("third")))
+    await asyncio.sleep(0)  # let both reach the queue
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    completer.go_on.set()
+    await asyncio.gather(first, third)
+    assert completer.started == ["wait", "third"]
+    assert (worker.completed, worker.skipped) == (2, 1)
+
+
+async def test_cancelling_the_wait_ends_the_generation(worker: ModelWorker, completer: Any) -> None:
+    task = asyncio.ensure_future(worker.complete(request("until cancelled")))
+    await entered(completer)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await worker.complete(request("next"))).text.startswith("next")
+
+
+async def test_time_in_the_queue_counts(worker: ModelWorker, completer: Any) -> None:
+    first = asyncio.ensure_future(worker.complete(request("wait")))
+    await entered(completer)
+    late = asyncio.ensure_future(worker.complete(request("late", deadline_ms=20)))
+    later = asyncio.ensure_future(worker.complete(request("later", deadline_ms=60_000)))
+    await asyncio.sleep(0.03)  # the deadline itself is what is waited for
+    completer.go_on.set()
+    assert (await late).reason is Reason.DEADLINE
+    assert int((await later).text.split()[1]) < 60_000
+    await first
+    assert completer.started == ["wait", "later"]
+
+
+async def test_errors_reach_whoever_waits_and_the_thread_lives(
+    worker: ModelWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(InputError):
+        await worker.complete(request("bad input"))
+    with caplog.at_level(logging.ERROR), pytest.raises(EngineError) as caught:
+        await worker.complete(request("bug"))
+    assert "RuntimeError" in str(caught.value)
+    assert "secret" not in str(caught.value) + caplog.text
+    assert (await worker.complete(request("next"))).text.startswith("next")
+
+
+async def test_a_model_that_cannot_be_loaded_says_so() -> None:
+    def load() -> Any:
+        raise ModelError("A shard is missing.")
+
+    with pytest.raises(ModelError):
+        await ModelWorker(load).start()
