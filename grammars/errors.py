@@ -96,7 +96,7 @@ class _Listener:
 def _located(source: bytes, found: list[tuple[int, int, str]]) -> tuple[TrueError, ...]:
     rows = [0]
     rows += [match.end() for match in re.finditer(rb"\n", source)]
-    errors = {}
+    errors: dict[int, str] = {}
     for row, column, lookahead in found:
         space = _SPACE.match(source, min(rows[row] + column, len(source)))
         assert space is not None

@@ -74,7 +74,8 @@ class GateRules:
     """How the end gate judges this language; see docs/grammars.md."""
 
     neutral: tuple[str, ...]
-    empty_body: str
+    endings: tuple[str, ...]
+    leading: tuple[str, ...] = ()
     wrapper: str = ""
     layout: bool = False
     compiler: str = ""

@@ -1,0 +1,133 @@
+"""The end gate: what is shown may not add a syntax error that the file did not have.
+
+A draft holds if the whole file parses with it. If the file parsed without it, nothing else will do. Else the file is
+being written, and the draft is judged in a window (see window): there it must parse, or the window must have been
+broken apart from the statement at the cursor, or the draft must end where a file in the making may end: with a
+header whose body is still to come, or an item of a list that was open before. docs/grammars.md has the reasons.
+
+Knows text, never tokens or the model. Offsets are in code points unless a name says bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+from remask.contract.messages import Reason
+from remask.engine.judge.compilers import parses
+from remask.engine.judge.cuts import cut_points, longest
+from remask.engine.judge.hole import Hole
+from remask.engine.judge.window import Window, window
+from remask.grammars.language import Grammar
+from remask.grammars.lexis import scan, scan_prefix
+
+MAX_WHOLE = 500_000
+"""Code points up to which a file is parsed whole; in a larger one only the window is judged."""
+
+MAX_DEPTH = 150
+"""Brackets that may nest; a deeper text is refused, since parsers take quadratic time or give up there."""
+
+_FOREIGN = re.compile("[\x00\ud800-\udfff]")
+ADDED = "a syntax error that the file did not have"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What of a draft may be shown. `reason` is None for all of it, CUT for a part, SYNTAX for nothing."""
+
+    text: str
+    reason: Reason | None
+    detail: str  # one sentence for the log
+    milliseconds: float
+
+
+class Gate:
+    """Judges the drafts for one hole. Raises GrammarError, when made, if the grammar's parser cannot be used."""
+
+    def __init__(self, grammar: Grammar, prefix: str, suffix: str, *, deadline_ms: float = 1_000) -> None:
+        self.grammar = grammar
+        self.prefix = prefix
+        self.suffix = suffix
+        self.deadline_ms = deadline_ms
+        _ = grammar.language
+
+    def check(self, draft: str) -> Verdict:
+        """The longest part of `draft` from its start that may be shown. Never raises for a text.
+
+        Cutting back stops at the deadline, which is looked at between parses: nothing is shown then.
+        """
+        start = time.perf_counter()
+        why = self._objection(draft)
+        if not why:
+            return Verdict(draft, None, "The draft holds.", _since(start))
+        points = cut_points(self.grammar, self.prefix, draft)
+        kept = longest(
+            points, lambda end: _since(start) < self.deadline_ms and not self._objection(draft[:end], cut=True)
+        )
+        if kept is None:
+            return Verdict("", Reason.SYNTAX, f"The draft has {why}.", _since(start))
+        return Verdict(draft[:kept], Reason.CUT, f"Cut after {kept} characters: the draft has {why}.", _since(start))
+
+    def _objection(self, draft: str, *, cut: bool = False) -> str:
+        """What speaks against a draft, in a few words; empty if it holds. A cut meets the window before the file."""
+        if not draft:
+            return ""
+        if _FOREIGN.search(draft):
+            return "a character that no source text holds"
+        if self._depth + scan(self.grammar, draft).depth > MAX_DEPTH:
+            return "brackets around it that are nested too deeply to be judged"
+        if not cut or (self._whole_before and not self._window_before):
+            if self._whole_parses(draft):
+                return ""
+            if self._whole_before:
+                return ADDED
+        if parses(self.grammar, self._window.text(draft)):
+            return ADDED if cut and self._whole_before and not self._whole_parses(draft) else ""
+        return ADDED if self._whole_before or self._window_before else self._unfinished(draft)
+
+    def _whole_parses(self, draft: str) -> bool:
+        whole = self.grammar.gate.file_level and len(self.prefix) + len(self.suffix) <= MAX_WHOLE
+        return whole and parses(self.grammar, self.prefix + draft + self.suffix)
+
+    @cached_property
+    def _window(self) -> Window:
+        return window(self.grammar, self.prefix, self.suffix)
+
+    @cached_property
+    def _whole_before(self) -> bool:
+        return self._whole_parses("")
+
+    @cached_property
+    def _window_before(self) -> bool:
+        return parses(self.grammar, self._window.text(""))
+
+    @cached_property
+    def _depth(self) -> int:
+        """The nesting that a parser would meet: of the window where only that meets tree-sitter, else of the file."""
+        if self.grammar.gate.compiler:
+            return scan(self.grammar, self._window.text("")).depth
+        return scan_prefix(self.grammar, self.prefix).depth + scan(self.grammar, self.suffix).depth
+
+    def _unfinished(self, draft: str) -> str:
+        """The objection to a draft in a window that is broken without it and stays so with it."""
+        hole = self._hole
+        filled = hole.with_ending(draft)
+        if filled is not None and parses(self.grammar, self._window.text(filled)):
+            return ""
+        if hole.leaves_open(draft):
+            return "a bracket or string that it does not close"
+        if hole.ends_with_item(draft):
+            return "" if hole.viable(draft) else "a syntax error in it"
+        if hole.whole_otherwise:
+            return "" if hole.same_error_after(draft) else "a statement that is not finished"
+        return hole.local_objection(draft)
+
+    @cached_property
+    def _hole(self) -> Hole:
+        return Hole(self.grammar, self._window)
+
+
+def _since(start: float) -> float:
+    return (time.perf_counter() - start) * 1e3
