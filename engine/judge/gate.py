@@ -71,21 +71,23 @@ class Gate:
         return Verdict(draft[:kept], Reason.CUT, f"Cut after {kept} characters: the draft has {why}.", _since(start))
 
     def _objection(self, draft: str, *, cut: bool = False) -> str:
-        """What speaks against a draft, in a few words; empty if it holds. A cut meets the window before the file."""
+        """What speaks against a draft, in a few words; empty if it holds. A cut has to end with a whole statement."""
         if not draft:
             return ""
         if _FOREIGN.search(draft):
             return "a character that no source text holds"
         if self._depth + scan(self.grammar, draft).depth > MAX_DEPTH:
             return "brackets around it that are nested too deeply to be judged"
-        if not cut or (self._whole_before and not self._window_before):
-            if self._whole_parses(draft):
-                return ""
-            if self._whole_before:
-                return ADDED
+        if self._hole.in_string:
+            return self._objection_in_string(draft, cut)
         if parses(self.grammar, self._window.text(draft)):
-            return ADDED if cut and self._whole_before and not self._whole_parses(draft) else ""
-        return ADDED if self._whole_before or self._window_before else self._unfinished(draft)
+            fits = self._window_before or self._whole_parses(draft) or not self._whole_before
+            return "" if fits else ADDED
+        if not (cut and self._window_before) and self._whole_parses(draft):
+            return ""  # the window did not show enough of the file
+        if self._window_before or self._whole_before:
+            return ADDED
+        return self._unfinished(draft, cut)
 
     def _whole_parses(self, draft: str) -> bool:
         whole = self.grammar.gate.file_level and len(self.prefix) + len(self.suffix) <= MAX_WHOLE
@@ -110,15 +112,30 @@ class Gate:
             return scan(self.grammar, self._window.text("")).depth
         return scan_prefix(self.grammar, self.prefix).depth + scan(self.grammar, self.suffix).depth
 
-    def _unfinished(self, draft: str) -> str:
+    def _objection_in_string(self, draft: str, cut: bool) -> str:
+        """The objection where the cursor stands in a string that may run on: the window depends on where it ends."""
+        if self._whole_parses(draft):
+            return ""
+        if self._whole_before:
+            return ADDED
+        if self._hole.stays_in_string(draft):
+            unfinished = cut or "\n" in draft or self._hole.ends_with_quote(draft)
+            return "a string that it does not close" if unfinished else ""
+        after = window(self.grammar, self.prefix + draft, self.suffix)
+        return "" if parses(self.grammar, after.text("")) else "a syntax error in or after the string"
+
+    def _unfinished(self, draft: str, cut: bool) -> str:
         """The objection to a draft in a window that is broken without it and stays so with it."""
         hole = self._hole
         filled = hole.with_ending(draft)
-        if filled is not None and parses(self.grammar, self._window.text(filled)):
-            return ""
+        if filled is not None:
+            if cut:
+                return "a header without its block"
+            if parses(self.grammar, self._window.text(filled)):
+                return ""
         if hole.leaves_open(draft):
             return "a bracket or string that it does not close"
-        if hole.ends_with_item(draft):
+        if not cut and hole.ends_with_item(draft):
             return "" if hole.viable(draft) else "a syntax error in it"
         if hole.whole_otherwise:
             return "" if hole.same_error_after(draft) else "a statement that is not finished"

@@ -14,7 +14,7 @@ from remask.engine.judge.window import Window
 from remask.grammars.blocks import ends_open
 from remask.grammars.errors import MAX_LOGGED_BYTES, true_errors, viable_prefix
 from remask.grammars.language import Grammar
-from remask.grammars.lexis import scan
+from remask.grammars.lexis import scan, tokens
 from remask.grammars.source import encode
 
 _WORD_AT_END = re.compile(rb"\w+\Z")
@@ -59,11 +59,30 @@ class Hole:
         return bool(opened) or start <= lexis.open_at < start + len(draft)
 
     def ends_with_item(self, draft: str) -> bool:
-        """Whether the draft ends with the comma after an item of a list that was opened on a line above."""
+        """Whether the draft ends with the comma of an item, in a list that was begun above and that nothing closes."""
         lexis = scan(self.grammar, self._line + draft)
         row = self._line.rfind("\n") + 1
         listed = bool(lexis.stack) and all(at < row for _, at in lexis.stack)
-        return listed and draft.rstrip().endswith(",") and not self.window.rest.strip()
+        if not listed or "\n" in draft or not draft.rstrip().endswith(",") or self.window.rest.strip():
+            return False
+        return not _closes_more(self.grammar, self._statement[len(self._line) :])
+
+    @cached_property
+    def in_string(self) -> bool:
+        """Whether the cursor stands in a string or comment that a line end does not close."""
+        return self._lexis.open_at >= 0 and self._open_string("") >= 0
+
+    def stays_in_string(self, draft: str) -> bool:
+        """Whether the draft only adds to what is in that string."""
+        return self._open_string(draft) == self._open_string("")
+
+    def _open_string(self, draft: str) -> int:
+        return scan(self.grammar, f"{self._line}{draft}\n").open_at
+
+    def ends_with_quote(self, draft: str) -> bool:
+        """Whether the draft ends with a part of what closes a string."""
+        closers = [rule.close for rule in self.grammar.text.strings]
+        return any(draft.endswith(closer[:1]) for closer in closers)
 
     def viable(self, draft: str) -> bool:
         """Whether the window up to the draft's end can still become a program; False where it is too large to say."""
@@ -134,9 +153,25 @@ class Hole:
 
     def _without_statement(self, neutral: str) -> str:
         """The window with `neutral` in place of the logical line at the cursor."""
-        line = self._line + self.window.suffix
-        found = [code for code in scan(self.grammar, line).lines if code.start <= len(self._line) <= code.end]
-        end = found[0].end if found else len(self._line) + len(self.window.rest)
         code = self._line.lstrip(" \t\f")
         indent = self._line[: len(self._line) - len(code)]
-        return f"{self._above[: self._lexis.anchor]}{indent}{neutral}{line[end:]}{self.window.foot}"
+        below = self.window.suffix[len(self._statement) - len(self._line) :]
+        return f"{self._above[: self._lexis.anchor]}{indent}{neutral}{below}{self.window.foot}"
+
+    @cached_property
+    def _statement(self) -> str:
+        """The logical line at the cursor as it is without a draft."""
+        text = self._line + self.window.suffix
+        cursor = len(self._line)
+        found = [line.end for line in scan(self.grammar, text).lines if line.start <= cursor <= line.end]
+        return text[: found[0] if found else cursor + len(self.window.rest)]
+
+
+def _closes_more(grammar: Grammar, text: str) -> bool:
+    """Whether `text` has a closing bracket without an opener of its own."""
+    depth = 0
+    for match in tokens(grammar).finditer(text):
+        depth += {"o": 1, "x": -1}.get(match.lastgroup or "", 0)
+        if depth < 0:
+            return True
+    return False

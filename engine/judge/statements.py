@@ -23,25 +23,36 @@ _CONTEXT = {
 
 
 def wrong_line(grammar: Grammar, text: str, start: int, end: int) -> str:
-    """What is wrong with the logical lines of `text` that touch `start` to `end`, in a few words; empty for nothing."""
+    """What is wrong with the logical lines of `text` that touch `start` to `end`, in a few words; empty for nothing.
+
+    The first line below them may not stand deeper than they allow either: what would take it belongs into the draft.
+    """
     if grammar.gate.compiler != "python":
         return ""
-    allowed: list[int] = []
+    open_blocks: list[int] = []
     header = False
     for line in scan(grammar, text).lines:
-        touched = line.start < end and line.end > start
-        fits = not allowed or (line.indent > allowed[-1] if header else line.indent in allowed)
-        if line.start >= end + 1 and line.start > end:
-            break
-        if touched and not fits and line.start >= start:
-            return "a line at a column that fits no block"
-        if touched and not _alone(grammar, text, line):
-            return "a line that is no statement"
-        while allowed and allowed[-1] >= line.indent:
-            allowed.pop()
-        allowed.append(line.indent)
+        if line.end > start:
+            below = line.start > end
+            if line.start >= start and not _fits(line.indent, open_blocks, header, below):
+                return "a line at a column that fits no block"
+            if below:
+                return ""
+            if not _alone(grammar, text, line):
+                return "a line that is no statement"
+        while open_blocks and open_blocks[-1] >= line.indent:
+            open_blocks.pop()
+        open_blocks.append(line.indent)
         header = opens_block(grammar, text, line)
     return ""
+
+
+def _fits(indent: int, open_blocks: list[int], header: bool, below: bool) -> bool:
+    if not open_blocks:
+        return True
+    if header:
+        return indent > open_blocks[-1]
+    return indent in open_blocks or (below and indent < open_blocks[-1])
 
 
 def _alone(grammar: Grammar, text: str, line: CodeLine) -> bool:
