@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 LATE_S = 3.0  # how much longer than its deadline an answer may take before the engine counts as stuck
 BACK_OFF_S = 0.5  # before an engine that died is started again
+_STARTS = 2  # the first one, and one more unless it answers
 
 
 class EngineClient(Protocol):
@@ -62,8 +63,7 @@ class ProcessEngine:
         self._session: aiohttp.ClientSession | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()  # the first start is over, well or badly
-        self._may_restart = True
-        self.starts = 0
+        self._starts_left = _STARTS
 
     @property
     def pid(self) -> int | None:
@@ -107,18 +107,18 @@ class ProcessEngine:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise EngineError(f"The engine does not answer ({type(error).__name__}).") from error
         result = _read(values)
-        self._may_restart = True
+        self._starts_left = _STARTS - 1
         return result
 
     async def _keep(self) -> None:
         """Run the child, and once more when it has died."""
         try:
-            while self._may_restart:
-                self._may_restart = False
+            while self._starts_left > 0:
+                self._starts_left -= 1
                 await self._run_once()
                 log.warning("the engine is gone")
                 await asyncio.sleep(self._back_off_s)
-            log.error("the engine died again before it answered; it is not started any more")
+            log.error("the engine died again without an answer; it is not started any more")
         except RemaskError as error:
             log.error("the engine cannot start: %s", error)
         except Exception as error:
@@ -128,7 +128,6 @@ class ProcessEngine:
 
     async def _run_once(self) -> None:
         """Start the child and stay until it dies. Raises RemaskError when it says that it cannot start."""
-        self.starts += 1
         self._child = child = EngineChild(self._command)
         # It takes a third of a second: time that the child needs anyway, and the loop must stay free.
         loading = asyncio.ensure_future(asyncio.to_thread(importlib.import_module, "aiohttp"))

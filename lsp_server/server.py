@@ -120,12 +120,15 @@ def _end_now() -> None:
 def run_stdio(make_server: Callable[[], RemaskServer] = RemaskServer) -> int:
     """Serve the client on standard input and output until it has gone; returns the exit code."""
     listener = logs.set_up()
-    stdin, stdout = sys.stdin.buffer, _claim_stdout()
     code = 1
     try:
-        code = asyncio.run(_serve(make_server, stdin, stdout))
+        # Closing the stream of a client that is gone fails, and that is no news.
+        with contextlib.suppress(OSError), _claim_stdout() as stdout:
+            code = asyncio.run(_serve(make_server, sys.stdin.buffer, stdout))
     except KeyboardInterrupt:
         code = 130
+    except Exception as error:
+        log.critical("the server failed: %s", type(error).__name__, exc_info=True)
     finally:
         stopper = threading.Thread(target=listener.stop, daemon=True)
         stopper.start()

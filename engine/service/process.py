@@ -35,17 +35,17 @@ def serve(path: Path, load: Callable[[], Completer]) -> int:
     Writes one JSON line to standard output: `{"ready": true, ...}` or `{"error": {...}}`. Afterwards nothing but
     that line has been written there: descriptor 1 is turned to standard error, for libraries that print.
     """
-    answer = _claim_stdout()
     leaving = threading.Event()
     threading.Thread(target=_leave_with_parent, args=(path, leaving), name="parent", daemon=True).start()
-    try:
-        return asyncio.run(_serve(path, load, answer, leaving))
-    except RemaskError as error:
-        return _refuse(answer, error)
-    except Exception as error:
-        return _refuse(answer, EngineError(f"The engine could not start: {error}."))
-    finally:
-        path.unlink(missing_ok=True)
+    with _claim_stdout() as answer:
+        try:
+            return asyncio.run(_serve(path, load, answer, leaving))
+        except RemaskError as error:
+            return _refuse(answer, error)
+        except Exception as error:
+            return _refuse(answer, EngineError(f"The engine could not start: {error}."))
+        finally:
+            path.unlink(missing_ok=True)
 
 
 async def _serve(path: Path, load: Callable[[], Completer], answer: IO[str], leaving: threading.Event) -> int:

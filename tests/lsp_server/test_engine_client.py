@@ -1,0 +1,157 @@
+"""The door to the engine, with a real process behind it that has no model."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.lsp_server.engine_client import ProcessEngine, open_engine
+from remask.lsp_server.options import ServerOptions
+
+SERVICE = Path(__file__).with_name("fake_service.py")
+Start = Callable[..., ProcessEngine]
+
+
+@pytest.fixture
+async def start(runtime_dir: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Start]:
+    caplog.set_level(logging.INFO, "remask")
+    engines: list[ProcessEngine] = []
+
+    def make(*arguments: str) -> ProcessEngine:
+        engines.append(ProcessEngine([sys.executable, str(SERVICE), *arguments], back_off_s=0.01))
+        return engines[-1]
+
+    yield make
+    pids = [engine.pid for engine in engines if engine.pid]
+    for engine in engines:
+        await engine.close()
+    assert not [pid for pid in pids if psutil.pid_exists(pid)], "no process is left"
+    assert not sockets(runtime_dir)
+
+
+def sockets(folder: Path) -> list[Path]:
+    return list(folder.glob("*.sock"))
+
+
+async def complete(engine: ProcessEngine, prefix: str = "x = ", **fields: Any) -> CompletionResult:
+    return await engine.complete(CompletionRequest(document="secret", language="python", prefix=prefix, **fields))
+
+
+async def answers(engine: ProcessEngine) -> None:
+    """Wait until the engine answers (again)."""
+    while (await complete(engine)).reason is Reason.ENGINE:  # noqa: ASYNC110 - another process decides
+        await asyncio.sleep(0.01)
+
+
+async def until_busy(engine: ProcessEngine) -> None:
+    """Wait until the engine's process has begun a generation."""
+    busy = False
+    while not busy:
+        assert engine._session is not None
+        async with engine._session.get("http://engine/v1/health") as response:
+            busy = (await response.json())["busy"]
+
+
+async def test_the_first_request_waits_for_the_engine_to_load(start: Start) -> None:
+    result = await complete(start(), "x = 你😀")
+    assert (result.text, result.reason, result.language) == ("pass", Reason.END, "python")
+
+
+async def test_a_large_request_goes_through(start: Start) -> None:
+    assert (await complete(start(), "你" * 660_000)).text == "pass"
+
+
+async def test_a_request_that_is_cancelled_frees_the_worker(start: Start) -> None:
+    engine = start()
+    await complete(engine)
+    task = asyncio.ensure_future(complete(engine, "# block"))
+    await until_busy(engine)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await complete(engine)).text == "pass"
+
+
+async def test_an_engine_that_dies_is_started_again(start: Start) -> None:
+    engine = start()
+    for _ in range(2):  # an answer in between earns the next restart
+        await answers(engine)
+        assert (await complete(engine, "# die")).reason is Reason.ENGINE
+    await answers(engine)
+    assert engine.pid
+    psutil.Process(engine.pid).kill()
+    await answers(engine)
+
+
+async def test_an_engine_that_dies_on_everything_is_started_once_more(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = start()
+    while "not started any more" not in caplog.text:
+        assert (await complete(engine, "# die")).reason is Reason.ENGINE
+        await asyncio.sleep(0.01)
+    assert caplog.text.count("the engine is ready") == 2
+    result = await complete(engine)
+    assert (result.reason, result.detail, engine.pid) == (Reason.ENGINE, "The engine is not running.", None)
+
+
+async def test_an_engine_that_cannot_load_is_said_once(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    engine = start("--broken")
+    for _ in range(2):
+        assert (await complete(engine)).reason is Reason.ENGINE
+    assert caplog.text.count("the engine cannot start: The weight shard is damaged. Install Remask again.") == 1
+
+
+async def test_an_engine_that_ends_before_it_is_ready(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "once").touch()
+    assert (await complete(start("--once", str(tmp_path / "once")))).reason is Reason.ENGINE
+    assert "ended before it was ready" in caplog.text
+
+
+async def test_a_command_that_does_not_exist(runtime_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+    engine = ProcessEngine(["/no/such/python"])
+    assert (await complete(engine)).reason is Reason.ENGINE
+    assert "cannot be started: No such file" in caplog.text
+    await engine.close()
+
+
+async def test_a_request_that_the_engine_fails_on(start: Start) -> None:
+    engine = start()
+    result = await complete(engine, "# raise")
+    assert (result.reason, result.text) == (Reason.ENGINE, "")
+    assert "failed on this request" in result.detail
+    assert "secret" not in result.detail
+    assert (await complete(engine)).text == "pass"
+
+
+async def test_an_engine_that_does_not_answer_in_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = start()
+    await complete(engine)
+    monkeypatch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
+    result = await complete(engine, "# deaf", deadline_ms=50)
+    assert (result.reason, result.detail) == (Reason.ENGINE, "The engine did not answer in time.")
+
+
+async def test_closing_an_engine_that_was_never_started(start: Start) -> None:
+    await start().close()
+    engine = start()
+    engine.start()
+    await engine.close()  # at once
+    assert (await complete(engine)).reason is Reason.ENGINE
+
+
+def test_the_options_reach_the_engines_command() -> None:
+    options = ServerOptions(model=Path("/m"), device="cpu", dtype="float32")
+    engine = open_engine(options)
+    assert isinstance(engine, ProcessEngine)
+    assert " ".join(engine._command).endswith(
+        "-m remask.engine.service --device cpu --dtype float32 --model /m".replace("/m", str(Path("/m")))
+    )
