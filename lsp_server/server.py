@@ -78,7 +78,8 @@ class RemaskServer(LanguageServer):
         options, self._complaints = self._defaults.updated(params.initialization_options)
         self.documents.unit = Unit(self.workspace.position_encoding or Unit.UTF16)
         self._engine = self._make_engine(options)
-        self._inline = InlineCompletion(self.documents, self._engine, options)
+        is_neovim = params.client_info is not None and params.client_info.name == "Neovim"
+        self._inline = InlineCompletion(self.documents, self._engine, options, keeps_on_null=is_neovim)
         watchdog.watch(params.process_id, _end_now)
 
     def on_initialized(self) -> None:

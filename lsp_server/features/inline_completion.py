@@ -35,13 +35,24 @@ class Shown:
     at: Position
 
 
-class InlineCompletion:
-    """The feature's state: which document waits for which answer."""
+_OVERTAKEN = frozenset({Reason.CANCELLED, Reason.STALE})
+"""Reasons that say nothing about the place where the cursor is now."""
 
-    def __init__(self, documents: DocumentStore, engine: EngineClient, options: ServerOptions) -> None:
+
+class InlineCompletion:
+    """The feature's state: which document waits for which answer.
+
+    `keeps_on_null` is for clients that go on showing, and accepting, their last ghost text after a null (Neovim 0.12):
+    they get an empty list, which they take for what null means.
+    """
+
+    def __init__(
+        self, documents: DocumentStore, engine: EngineClient, options: ServerOptions, *, keeps_on_null: bool = False
+    ) -> None:
         self._documents = documents
         self._engine = engine
         self._options = options
+        self._keeps_on_null = keeps_on_null
         self._running: dict[str, asyncio.Task[CompletionResult]] = {}
 
     async def complete(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
@@ -50,7 +61,8 @@ class InlineCompletion:
         outcome = await self._complete(params.text_document.uri, position)
         if isinstance(outcome, Reason):
             log.info("nothing to show: %s", outcome)
-            return None
+            clear = self._keeps_on_null and outcome not in _OVERTAKEN
+            return types.InlineCompletionList(items=[]) if clear else None
         log.info("shown: %d characters", len(outcome.text))
         cursor = types.Position(outcome.at.line, outcome.at.column)
         item = types.InlineCompletionItem(insert_text=outcome.text, range=types.Range(cursor, cursor))

@@ -22,6 +22,8 @@ async def answer(request: CompletionRequest) -> CompletionResult:
     line = request.prefix.rpartition("\n")[2]
     if "# wait" in line:
         await asyncio.Event().wait()
+    if "# nothing" in line:
+        return CompletionResult(text="", reason=Reason.EMPTY, language=request.language)
     if "# raise" in line:
         raise RuntimeError(f"at {line}")
     return CompletionResult(text=sys.argv[1], reason=Reason.END, language=request.language)

@@ -67,6 +67,18 @@ async def test_nothing_to_show_has_a_reason(inside: Any, answer: str, document: 
     await client.until(lambda: f"nothing to show: {reason}" in client.log)
 
 
+async def test_neovim_is_told_to_take_its_ghost_text_away(inside: Any) -> None:
+    client = await inside(" ")
+    await client.initialize(name="Neovim")
+    client.open(URI, "x = # wait")
+    assert await client.complete("file:///not/open.py", 0, 0) == {"items": []}
+    _, overtaken = client.start_completion(URI, 0, 10)
+    _, answer = client.start_completion(URI, 0, 10)
+    assert (await overtaken)["result"] is None
+    await client.let_go()
+    assert (await answer)["result"] == {"items": []}
+
+
 async def test_five_thousand_units_are_shown(inside: Any) -> None:
     client = await started(inside, "😀" * 2_500, "")
     assert only_item(await client.complete(URI, 0, 0))[0] == "😀" * 2_500

@@ -80,7 +80,11 @@ class LspClient:
         return int(answer["error"]["code"])
 
     async def initialize(
-        self, encodings: list[str] | None = None, options: Any = None, process_id: int | None = None
+        self,
+        encodings: list[str] | None = None,
+        options: Any = None,
+        process_id: int | None = None,
+        name: str = "a test",
     ) -> dict[str, Any]:
         """Shake hands; returns the server's capabilities."""
         general = {} if encodings is None else {"positionEncodings": encodings}
@@ -88,6 +92,7 @@ class LspClient:
             "initialize",
             {
                 "processId": process_id,
+                "clientInfo": {"name": name},
                 "rootUri": None,
                 "capabilities": {"general": general, "textDocument": {"inlineCompletion": {}}},
                 "initializationOptions": options,

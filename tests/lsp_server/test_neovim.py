@@ -1,0 +1,144 @@
+"""Ghost text in a real Neovim, driven over its own socket. Skipped where there is no Neovim 0.12.
+
+Set REMASK_TEST_NVIM to the command of one that is not on the path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NVIM = os.environ.get("REMASK_TEST_NVIM") or shutil.which("nvim")
+PATIENCE_S = 20.0
+
+
+def _is_new_enough() -> bool:
+    if NVIM is None:
+        return False
+    version = subprocess.run([NVIM, "--version"], capture_output=True, text=True, check=False).stdout
+    return "NVIM v" in version and tuple(map(int, version.split("NVIM v")[1].split(".")[:2])) >= (0, 12)
+
+
+pytestmark = pytest.mark.skipif(not _is_new_enough(), reason="needs Neovim 0.12 or newer (or REMASK_TEST_NVIM)")
+
+
+class Neovim:
+    """A headless Neovim with our configuration and the real server around a fake engine."""
+
+    def __init__(self, folder: Path, file: Path, answer: str) -> None:
+        assert NVIM is not None
+        self.address = str(folder / "socket")
+        command = [sys.executable, str(Path(__file__).with_name("fake_server.py")), answer]
+        setup = f"lua vim.opt.rtp:append('{ROOT}/editors/nvim'); require('remask').setup({{ cmd = {_lua(command)} }})"
+        self.process = subprocess.Popen(
+            [NVIM, "--headless", "--clean", "--listen", self.address, "-c", setup, "-c", f"edit {file}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "XDG_STATE_HOME": str(folder), "XDG_DATA_HOME": str(folder)},
+        )
+        self.until(lambda: Path(self.address).exists() and self.lua("#vim.lsp.get_clients()") == 1)
+        self.until(lambda: self.lua("vim.lsp.get_clients()[1].initialized") is True)
+
+    def lua(self, expression: str) -> Any:
+        """The value of a Lua expression."""
+        call = f"luaeval('vim.json.encode({expression.replace(chr(39), chr(39) * 2)})')"
+        answer = self._remote("--remote-expr", call)
+        return json.loads(answer) if answer else None
+
+    def press(self, keys: str) -> None:
+        self._remote("--remote-send", keys)
+
+    def ghost(self) -> list[str]:
+        """The lines of ghost text."""
+        marks = self.lua(
+            "vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('nvim.lsp.inline_completion'),"
+            " 0, -1, {details = true})"
+        )
+        if not marks:
+            return []
+        details = marks[0][3]
+        first = "".join(part[0] for part in details.get("virt_text", []))
+        return [first, *("".join(part[0] for part in line) for line in details.get("virt_lines") or [])]
+
+    def lines(self) -> list[str]:
+        return list(self.lua("vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
+
+    def until(self, condition: Any) -> None:
+        """Ask Neovim again and again; nothing else tells when it has drawn."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"ghost {self.ghost()}, lines {self.lines()}"
+
+    def _remote(self, *arguments: str) -> str:
+        assert NVIM is not None
+        done = subprocess.run(
+            [NVIM, "--clean", "--headless", "--server", self.address, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout.strip() or done.stderr.strip() if done.returncode == 0 else ""
+
+
+def _lua(values: list[str]) -> str:
+    return "{" + ", ".join("'" + value.replace("\\", "\\\\").replace("\n", "\\n") + "'" for value in values) + "}"
+
+
+@pytest.fixture
+def neovim(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Neovim]:
+    answer, text = request.param
+    file = tmp_path / "a.py"
+    file.write_bytes(text.encode())
+    neovim = Neovim(tmp_path, file, answer)
+    yield neovim
+    children = psutil.Process(neovim.process.pid).children(recursive=True)
+    neovim.press("<Esc>:qa!<CR>")
+    neovim.process.wait(PATIENCE_S)
+    _, alive = psutil.wait_procs(children, PATIENCE_S)
+    assert children
+    assert not alive, "no server is left"
+
+
+@pytest.mark.parametrize("neovim", [("1 + 2\nprint(x)", "x = 0\n")], indirect=True)
+def test_ghost_text_is_shown_and_accepted(neovim: Neovim) -> None:
+    neovim.press("S")
+    neovim.press("x = ")
+    neovim.until(lambda: neovim.ghost() == ["1 + 2", "print(x)"])
+    neovim.press("<Tab>")
+    neovim.until(lambda: neovim.lines() == ["x = 1 + 2", "print(x)"])
+
+
+@pytest.mark.parametrize("neovim", [("1", "a = '你😀'\r\nb = '😀'\r\n")], indirect=True)
+def test_columns_after_wide_characters_in_a_crlf_file(neovim: Neovim) -> None:
+    neovim.press("jA + ")
+    neovim.until(lambda: neovim.ghost() == ["1"])
+    neovim.press("<Tab>")
+    neovim.until(lambda: neovim.lines() == ["a = '你😀'", "b = '😀' + 1"])
+
+
+@pytest.mark.parametrize("neovim", [("12", "x\n")], indirect=True)
+def test_the_key_keeps_its_meaning_without_ghost_text(neovim: Neovim) -> None:
+    neovim.press("A # wait")
+    neovim.press("<Tab>y")
+    neovim.until(lambda: neovim.lines() == ["x # wait    y"])
+    assert neovim.ghost() == []
+
+
+@pytest.mark.parametrize("neovim", [("1 + 2", "\n")], indirect=True)
+def test_ghost_text_goes_where_there_is_nothing_to_show_any_more(neovim: Neovim) -> None:
+    neovim.press("ix = ")
+    neovim.until(lambda: neovim.ghost() == ["1 + 2"])
+    neovim.press("# nothing")
+    neovim.until(lambda: neovim.ghost() == [])
