@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP) ## show a completion of an example file
-	@$(BIN)/remask complete examples/geometry.py --at 17:5
+	@$(BIN)/remask complete examples/geometry.py --at 20:9
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest

@@ -25,7 +25,7 @@ from remask.contract.messages import CompletionRequest, CompletionResult, Extent
 @click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a completion.")
 @engine_options
-def complete(  # noqa: D417
+def complete(
     file: Path,
     places: tuple[str, ...],
     language: str | None,

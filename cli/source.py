@@ -8,7 +8,7 @@ from pathlib import Path
 
 from remask.contract.errors import InputError
 from remask.contract.messages import MAX_DOCUMENT_BYTES
-from remask.grammars import grammars, language_of
+from remask.grammars import grammar_for_language, grammars, language_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Source:
         """Read the file and cut it; raises InputError for a file, a language or a place that cannot be used."""
         text = read_text(path)
         offset = _offset(text, place, path)
-        return cls(path, language or _language(path), text[:offset], text[offset:], place)
+        return cls(path, _language(path, language), text[:offset], text[offset:], place)
 
 
 def read_text(path: Path) -> str:
@@ -82,10 +82,14 @@ def _offset(text: str, place: Place, path: Path) -> int:
     return sum(len(earlier) + 1 for earlier in lines[: place.line - 1]) + place.column - 1
 
 
-def _language(path: Path) -> str:
+def _language(path: Path, named: str | None) -> str:
+    known = ", ".join(sorted(g.name for g in grammars()))
+    if named is not None:
+        if grammar_for_language(named) is None:
+            raise InputError(f"Remask does not know the language {named!r}; it knows {known}.")
+        return named
     language = language_of(path)
     if language is None:
-        known = ", ".join(sorted(g.name for g in grammars()))
         raise InputError(
             f"Remask does not know the language of {path.name}; it knows {known}.", advice="Name one with --language."
         )

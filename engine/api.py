@@ -19,14 +19,16 @@ from remask.contract.messages import CompletionRequest, CompletionResult, Extent
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import policy_named
 from remask.engine.decode.request import Budget, Request
-from remask.engine.decode.stop import StopRules
+from remask.engine.decode.stop import StopRules, first_line_end
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.models.model import Model
 from remask.engine.prompt import prompt_tokens
 from remask.engine.session import Session, Sessions
 from remask.engine.store import DiskStore
-from remask.grammars import Grammar, block_end, completion_extent, grammar_for_language
+from remask.grammars import Grammar, grammar_for_language
+from remask.grammars.blocks import block_end, line_end
+from remask.grammars.regions import completion_extent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ class Engine:
         prompted = time.monotonic()
         budget = Budget(request.max_tokens, started + request.deadline_ms / 1000, cancelled)
         hole = Request(session, tokens[-1], policy, budget, forwards=counts.passes)
-        draft, ended = self._decoder.decode(hole, _stop_rules(grammar, request))
+        draft, ended = self._decoder.decode(hole, stop_rules(grammar, request))
         decoded = time.monotonic()
         finished = finish(draft, ended, request.suffix, Gate(grammar, request.prefix, request.suffix))
         return result(
@@ -128,11 +130,16 @@ class Engine:
         return session
 
 
-def _stop_rules(grammar: Grammar, request: CompletionRequest) -> StopRules:
+def stop_rules(grammar: Grammar, request: CompletionRequest) -> StopRules:
+    """The end of the line or of the block, as the request or else the text around the cursor wants it."""
     extent = request.extent
     if extent is Extent.AUTO:
         extent = completion_extent(grammar, request.prefix, request.suffix)
-    return StopRules(extent, request.suffix, partial(block_end, grammar, request.prefix))
+    if extent is Extent.BLOCK:
+        return StopRules(Reason.BLOCK, request.suffix, partial(block_end, grammar, request.prefix))
+    if request.suffix.partition("\n")[0].strip():
+        return StopRules(Reason.LINE, request.suffix, first_line_end)
+    return StopRules(Reason.LINE, request.suffix, partial(line_end, grammar, request.prefix))
 
 
 def _milliseconds(start: float, end: float) -> float:

@@ -1,4 +1,4 @@
-"""Shapes in the plane. `make demo` completes the body that is missing below."""
+"""Shapes in the plane. `make demo` writes the body that is missing below."""
 
 import math
 
@@ -15,8 +15,8 @@ class Circle:
         """Return the area of the circle."""
         return math.pi * self.radius**2
 
-    def perimeter(self):
-        """Return the length of the circle's edge."""
+    def move(self, dx, dy):
+        """Move the centre of the circle."""
         
 
     def contains(self, x, y):

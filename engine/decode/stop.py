@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from remask.contract.messages import Extent, Reason
+from remask.contract.messages import Reason
 
 LEAST_SUFFIX_LINE = 4  # characters; shorter lines (`)`, `}`, `pass`) are often written on purpose
 
-BlockEnd = Callable[[str], int | None]
-"""The offset in a draft where its block is closed, or None while it is open."""
+EndRule = Callable[[str], int | None]
+"""The offset in a draft, in code points, where its line or block is finished, or None while it is not."""
+
+
+def first_line_end(draft: str) -> int | None:
+    """The end of the first line that holds something: the rule for one line where code follows the cursor."""
+    end = draft.find("\n", len(draft) - len(draft.lstrip()))
+    return None if end < 0 else end
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +31,18 @@ class Stop:
 
 
 class StopRules:
-    """The rules for one hole: `extent` is LINE or BLOCK, `block_end` closes a block."""
+    """The rules for one hole: `end` finishes what `reason` (LINE or BLOCK) names."""
 
-    def __init__(self, extent: Extent, suffix: str, block_end: BlockEnd) -> None:
-        assert extent is not Extent.AUTO, "decide the extent first"
-        self._extent = extent
-        self._block_end = block_end
+    def __init__(self, reason: Reason, suffix: str, end: EndRule) -> None:
+        self._reason = reason
+        self._end = end
         self._following = _first_line(suffix)
 
     def check(self, text: str) -> Stop | None:
         """Where `text` ends, or None while it may go on."""
-        stops = [self._suffix(text), self._line(text) if self._extent is Extent.LINE else self._block(text)]
-        return min((s for s in stops if s is not None), key=lambda s: s.length, default=None)
-
-    def _line(self, text: str) -> Stop | None:
-        """The first line that holds something is complete."""
-        start = len(text) - len(text.lstrip())
-        end = text.find("\n", start)
-        return None if end < 0 else Stop(end, Reason.LINE)
-
-    def _block(self, text: str) -> Stop | None:
-        end = self._block_end(text)
-        return None if end is None else Stop(end, Reason.BLOCK)
+        end = self._end(text)
+        own = None if end is None else Stop(end, self._reason)
+        return min((s for s in (own, self._suffix(text)) if s is not None), key=lambda s: s.length, default=None)
 
     def _suffix(self, text: str) -> Stop | None:
         """A complete new line repeats the first line that follows the hole."""

@@ -8,23 +8,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from importlib import resources
 from statistics import median
 from typing import Any
 
 import torch
 
-from remask.contract.messages import Extent
+from remask.contract.messages import CompletionRequest
+from remask.engine.api import stop_rules
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, policy_named
 from remask.engine.decode.request import Budget, Request
-from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import prompt_tokens
 from remask.engine.session import Session
-from remask.grammars import block_end, completion_extent, grammar_for_language
+from remask.grammars import grammar_for_language
 
 BASELINE = "autoregressive"
 SOURCES = ("contract", "engine.decode", "engine.models", "grammars", "lsp_server")
@@ -156,8 +155,9 @@ def _decode(model: Model, session: Session, hole: Hole, policy: Policy, max_toke
     session.prepare(prompt, model.transformer)
     grammar = grammar_for_language("python")
     assert grammar is not None
-    extent = completion_extent(grammar, hole.prefix, hole.suffix)
-    rules = StopRules(Extent(extent), hole.suffix, partial(block_end, grammar, hole.prefix))
+    rules = stop_rules(
+        grammar, CompletionRequest(document=hole.name, language="python", prefix=hole.prefix, suffix=hole.suffix)
+    )
     request = Request(session, prompt[-1], policy, Budget(max_tokens))
     started = time.perf_counter()
     text, _ = Decoder(model).decode(request, rules)

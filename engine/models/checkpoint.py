@@ -27,7 +27,7 @@ CHUNK_ROWS = 512  # rows dequantised at a time: bounds the float32 copy that a n
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """The checkpoint's tokenizer, set so that the names of special tokens in source text stay text. Raises ModelError."""
+    """The checkpoint's tokenizer; names of special tokens in source text stay plain text. Raises ModelError."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"There is no tokenizer in {folder}: tokenizer.json is missing.")

@@ -1,0 +1,64 @@
+"""`remask complete` with the default model: the JSON contract, counters, and the picture."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from remask.cli.main import run_command
+from remask.cli.show import show
+from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+
+SOURCE = "class Box:\n    def __init__(self, width):\n        self.width = width\n\n    def area(self):\n        \n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "box.py"
+    path.write_text(SOURCE)
+    return str(path)
+
+
+@pytest.mark.model
+def test_json_contract_and_a_warm_second_call(file, capsys):
+    outputs = []
+    for _ in range(2):
+        assert run_command(["complete", file, "--at", "6:9", "--json", "--max-tokens", "8"]) == 0
+        outputs.append(json.loads(capsys.readouterr().out))
+    first, second = outputs
+    fields = ["text", "range", "reason", "language", "tokens", "forwards", "prompt", "ms", "model", "policy", "detail"]
+    assert list(first) == fields
+    assert first["range"] == {"start": {"line": 6, "column": 9}, "end": {"line": 6, "column": 9}}
+    assert set(first["ms"]) == {"total", "prompt", "decode"}
+    assert (first["language"], first["policy"]) == ("python", "default")
+    assert first["prompt"]["cached"] == 0
+    assert second["prompt"]["run"] == 0
+    assert second["text"] == first["text"]
+
+
+@pytest.mark.model
+def test_typed_text_is_one_completion_a_keystroke(file, capsys):
+    arguments = ["complete", file, "--at", "6:9", "--typed", "ret", "--json", "--no-cache", "--max-tokens", "4"]
+    assert run_command(arguments) == 0
+    results = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [r["range"]["start"]["column"] for r in results] == [9, 10, 11, 12]
+    assert results[0]["prompt"]["cached"] == 0
+    assert all(r["prompt"]["run"] <= 2 for r in results[1:])
+
+
+def test_picture_shows_ghost_text_in_its_place():
+    console = Console(record=True, width=100, force_terminal=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    request = CompletionRequest(document="a", language="python", prefix="x = 1\ny = ", suffix="\nz = 3\n")
+    show(request, CompletionResult(text="x + 1", reason=Reason.LINE, language="python", tokens=3, forwards=2), console)
+    text = console.export_text(clear=False)
+    assert "    2 │ y = x + 1\n    3 │ z = 3" in text
+    assert "3 tokens in 2 passes" in text
+    assert "font-weight: bold; font-style: italic" in console.export_html()
+    console.file.close()
+
+
+def test_nothing_to_show_says_why():
+    console = Console(record=True, width=200)
+    request = CompletionRequest(document="a", language="python", prefix="x", suffix="")
+    show(request, CompletionResult(text="", reason=Reason.SYNTAX, language="python", detail="Because."), console)
+    assert "nothing to show (syntax). Because." in console.export_text()

@@ -1,0 +1,80 @@
+"""The command as a user meets it: one sentence on stderr, an exit code, never a traceback."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from remask.cli.main import run_command
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "remask.cli", *arguments], capture_output=True, text=True, timeout=60, **options
+    )
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("x = 1\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["complete", "missing.py", "--at", "1:1"], "There is no file missing.py."),
+        (["complete", "{file}"], "Name one position with --at LINE:COL."),
+        (["complete", "{file}", "--at", "1:1", "--at", "1:2"], "--at is given more than once."),
+        (["complete", "{file}", "--at", "9:1"], "there is no line 9."),
+        (["complete", "{file}", "--at", "1:1", "--policy", "magic"], "There is no policy 'magic'"),
+        (["complete", "{file}", "--at", "1:1", "--max-tokens", "0"], "'max_tokens' is a whole number from 1"),
+        (["complete", "{file}", "--at", "1:1", "--deadline", "-5"], "'deadline_ms' is a whole number from 1"),
+        (["complete", "{file}", "--at", "1:1", "--extent", "page"], "'page' is not one of"),
+        (["complete", "{file}", "--at", "1:1", "--model", "nowhere"], "no checkpoint folder nowhere"),
+        (["complete", "{file}", "--at", "1:1", "--dtype", "int3"], "not 'int3'"),
+        (["complete", "{file}", "--at", "1:1", "--device", "warp"], "The device 'warp' is not available"),
+        (["complete"], "Missing argument 'FILE'"),
+        (["complete", "--nonsense"], "No such option"),
+        (["fly"], "No such command 'fly'"),
+        (["bench", "decode", "--prompts", "0"], "0 is not in the range"),
+    ],
+)
+def test_failures_are_one_sentence(arguments, sentence, file, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code = run_command([a.format(file=file) for a in arguments])
+    captured = capsys.readouterr()
+    assert code != 0
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+def test_no_arguments_show_the_help(capsys):
+    assert run_command([]) == 0
+    assert "complete" in capsys.readouterr().out
+
+
+def test_help_and_language_server_command_load_no_torch():
+    program = (
+        "import sys; from remask.cli.main import run_command; run_command(['--help']); "
+        "sys.exit('torch' in sys.modules or 'tokenizers' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60).returncode == 0
+
+
+def test_full_output_device_is_one_sentence():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "remask.cli", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 5
+    assert done.stderr == "remask: The output cannot be written: No space left on device.\n"
+
+
+def test_version():
+    assert run("--version").stdout.startswith("remask")

@@ -1,0 +1,18 @@
+"""What all tests share: private folders for state, and the default model loaded once."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path_factory, monkeypatch):
+    """No test reads or writes the user's cache and runtime folders."""
+    monkeypatch.setenv("REMASK_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("REMASK_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+
+
+@pytest.fixture(scope="session")
+def default_model():
+    """The default model in float32, where decoding is exact."""
+    from remask.engine.models.model import Model
+
+    return Model.load(dtype="float32")

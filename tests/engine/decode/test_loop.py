@@ -1,0 +1,166 @@
+"""The decode loop: equal to the naive reference under exact verification, whatever the canvas gets wrong."""
+
+import time
+
+import pytest
+from reference import reference_greedy
+from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_model, tiny_model
+
+from remask.contract.errors import InputError
+from remask.contract.messages import Reason
+from remask.engine.decode.loop import Decoder
+from remask.engine.decode.policy import POLICIES, Policy, Verify, policy_named
+from remask.engine.decode.request import Budget, Request
+from remask.engine.decode.stop import StopRules, first_line_end
+from remask.engine.session import Session
+
+NEVER = [MASK, PREFIX, SUFFIX]
+
+
+def never_ends(_draft):
+    return None
+
+
+OPEN = StopRules(Reason.BLOCK, "", never_ends)
+
+
+def exact(canvas=4, threshold=0.3, passes=1):
+    return Policy(name="test", canvas=canvas, threshold=threshold, passes=passes, verify=Verify.EXACT)
+
+
+def request_for(model, prompt, policy, **budget):
+    session = Session(model.transformer.new_cache())
+    session.prepare(prompt, model.transformer)
+    return Request(session, prompt[-1], policy, Budget(**{"max_tokens": 24} | budget))
+
+
+def prompt_of(seed, length=20):
+    return [PREFIX, *[(seed * 31 + 7 * i * i) % 256 for i in range(length)]]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "policy",
+    [POLICIES["default"], POLICIES["autoregressive"], exact(1), exact(7, 0.0), exact(8, 0.9, 3), exact(16, 1.0, 16)],
+)
+def test_exact_verification_equals_the_naive_reference(seed, policy):
+    model, prompt = tiny_model(seed), prompt_of(seed)
+    request = request_for(model, prompt, policy)
+    Decoder(model).decode(request, OPEN)
+    want = reference_greedy(random_weights(seed=seed), SHAPE, prompt, 24, END, NEVER)
+    assert request.written == want
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", POLICIES)
+def test_marks_are_never_written(seed, name):
+    model = tiny_model(seed)
+    request = request_for(model, prompt_of(seed), POLICIES[name])
+    Decoder(model).decode(request, OPEN)
+    assert not set(request.written) & set(NEVER)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_session_holds_what_was_read_and_serves_the_next_request(name):
+    model, prompt = tiny_model(1), prompt_of(1)
+    request = request_for(model, prompt, POLICIES[name])
+    Decoder(model).decode(request, OPEN)
+    session = request.session
+    assert session.tokens == [*prompt, *request.written][: len(session.tokens)]
+    assert session.cache.length == len(session.tokens)
+    again = Request(session, prompt[-1], POLICIES[name], Budget(24))
+    session.prepare(prompt, model.transformer)
+    Decoder(model).decode(again, OPEN)
+    assert again.written == request.written
+
+
+TEXT = "return self.x\n"
+PROMPT = [PREFIX, *b"def f(self):\n    "]
+
+
+@pytest.mark.parametrize("faults", [{}, {"canvas_errors": frozenset({0, 3, 4, 9})}, {"doubts": frozenset({1, 2, 7})}])
+@pytest.mark.parametrize("policy", [POLICIES["default"], exact(8, 0.9, 8), POLICIES["autoregressive"]])
+def test_verification_mends_what_the_canvas_gets_wrong(policy, faults):
+    model = scripted_model(TEXT, len(PROMPT), **faults)
+    text, reason = Decoder(model).decode(request_for(model, PROMPT, policy), OPEN)
+    assert (text, reason) == (TEXT, Reason.END)
+
+
+def test_a_good_canvas_takes_fewer_passes_than_tokens():
+    model = scripted_model(TEXT, len(PROMPT))
+    request = request_for(model, PROMPT, exact(8))
+    Decoder(model).decode(request, OPEN)
+    assert request.forwards == 4  # 14 tokens and the end token: twice a draft of 8, verified with one more token
+
+
+def test_without_verification_errors_stay():
+    model = scripted_model(TEXT, len(PROMPT), canvas_errors=frozenset({0}))
+    text, _ = Decoder(model).decode(request_for(model, PROMPT, POLICIES["parallel"]), OPEN)
+    assert text == "s" + TEXT[1:]
+
+
+def test_unverified_canvas_is_denoised_until_it_is_resolved():
+    model = scripted_model(TEXT, len(PROMPT), doubts=frozenset({1, 2}))
+    request = request_for(model, PROMPT, POLICIES["parallel"])
+    text, _ = Decoder(model).decode(request, OPEN)
+    assert text == TEXT
+    canvases = [size for kind, size in model.transformer.passes if kind == "canvas"]
+    assert len(canvases) == 2 + 1 + 1  # what is doubtful costs a pass each; the second canvas has no doubts
+
+
+def test_stops_at_the_first_line():
+    model = scripted_model(TEXT + "more\n", len(PROMPT))
+    rules = StopRules(Reason.LINE, "", first_line_end)
+    assert Decoder(model).decode(request_for(model, PROMPT, POLICIES["default"]), rules) == (
+        "return self.x",
+        Reason.LINE,
+    )
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("limit", [1, 2, 4, 5, 8, 9])
+def test_budget_is_exact(name, limit):
+    model = scripted_model(TEXT, len(PROMPT))
+    request = request_for(model, PROMPT, POLICIES[name], max_tokens=limit)
+    assert Decoder(model).decode(request, OPEN) == (TEXT[:limit], Reason.BUDGET)
+    assert len(request.written) == limit
+
+
+def test_deadline_in_the_past_runs_no_pass():
+    model = scripted_model(TEXT, len(PROMPT))
+    request = request_for(model, PROMPT, POLICIES["default"], deadline=time.monotonic() - 1)
+    assert Decoder(model).decode(request, OPEN) == ("", Reason.DEADLINE)
+    assert request.forwards == 0
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", POLICIES)
+def test_cancelled_between_any_passes_leaves_a_usable_session(name, after):
+    model, prompt = tiny_model(2), prompt_of(2)
+    polls = iter([False] * after + [True] * 99)
+    request = request_for(model, prompt, POLICIES[name], max_tokens=100, cancelled=lambda: next(polls))
+    _, reason = Decoder(model).decode(request, OPEN)
+    assert reason is Reason.CANCELLED
+    request.session.prepare(prompt, model.transformer)
+    again = Request(request.session, prompt[-1], POLICIES["default"], Budget(24))
+    Decoder(model).decode(again, OPEN)
+    assert again.written == reference_greedy(random_weights(seed=2), SHAPE, prompt, 24, END, NEVER)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"canvas": -1}, {"canvas": 1000}, {"threshold": 1.1}, {"threshold": -0.1}, {"passes": 0}],
+)
+def test_impossible_policies_are_refused(bad):
+    with pytest.raises(InputError, match=next(iter(bad))):
+        Policy(**{"name": "x", "canvas": 4, "threshold": 0.5, "passes": 1, "verify": Verify.EXACT} | bad)
+
+
+def test_no_canvas_needs_verification():
+    with pytest.raises(InputError, match="canvas"):
+        Policy(name="x", canvas=0, threshold=0.5, passes=1, verify=Verify.OFF)
+
+
+def test_unknown_policy_names_the_known_ones():
+    with pytest.raises(InputError, match="autoregressive"):
+        policy_named("greedy")

@@ -1,0 +1,58 @@
+"""What may be shown of a draft."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from remask.contract.messages import Reason
+from remask.engine.judge.finish import finish, tidy
+
+
+@dataclass
+class Verdict:
+    text: str
+    reason: Reason | None = None
+    detail: str = ""
+
+
+class Fake:
+    """Holds every draft but those named, of which it keeps the given part."""
+
+    def __init__(self, refused=None):
+        self.refused = refused or {}
+
+    def check(self, draft):
+        if draft not in self.refused:
+            return Verdict(draft)
+        kept = self.refused[draft]
+        return Verdict(kept, Reason.CUT if kept else Reason.SYNTAX)
+
+
+@pytest.mark.parametrize(
+    ("draft", "ended", "suffix", "refused", "text", "reason"),
+    [
+        ("x = 1", Reason.LINE, "\n", {}, "x = 1", Reason.LINE),
+        ("", Reason.END, "\n", {}, "", Reason.EMPTY),
+        (" \n ", Reason.END, "", {}, "", Reason.EMPTY),
+        ("x", Reason.CANCELLED, "", {}, "", Reason.CANCELLED),
+        ("a)", Reason.LINE, ")", {"a)": ""}, "a", Reason.LINE),
+        ("str(x)", Reason.LINE, ")", {}, "str(x)", Reason.LINE),
+        (")", Reason.LINE, ")", {")": ""}, "", Reason.DUPLICATE),
+        ("b )", Reason.LINE, "", {"b )": ""}, "", Reason.SYNTAX),
+        ("a\nb(", Reason.BLOCK, "", {"a\nb(": "a\n"}, "a", Reason.CUT),
+        ("a\nunfini", Reason.BUDGET, "\n", {}, "a", Reason.BUDGET),
+        ("unfini", Reason.DEADLINE, "\n", {}, "unfini", Reason.DEADLINE),
+        ("x  \n\n", Reason.BLOCK, "\n", {}, "x", Reason.BLOCK),
+    ],
+)
+def test_finish(draft, ended, suffix, refused, text, reason):
+    finished = finish(draft, ended, suffix, Fake(refused))
+    assert (finished.text, finished.reason) == (text, reason)
+
+
+def test_without_a_judge_the_draft_is_only_trimmed():
+    assert finish("x = (\n", Reason.LINE, "\n", None).text == "x = ("
+
+
+def test_white_space_before_more_code_stays():
+    assert tidy("a ", Reason.END, "+ b") == "a "

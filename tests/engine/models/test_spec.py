@@ -1,0 +1,72 @@
+"""The spec is read from the checkpoint, and everything it lacks is one sentence."""
+
+import json
+
+import pytest
+
+from remask.contract.errors import ModelError
+from remask.engine.models.model import DEFAULT_MODEL
+from remask.engine.models.spec import ModelSpec, Regime
+
+
+class Names:
+    """A tokenizer as far as a spec asks: ids by name."""
+
+    def token_to_id(self, text):
+        return {"<|endoftext|>": 0, "<|suffix|>": 10, "<|prefix|>": 11, "<|mask|>": 16}.get(text)
+
+
+@pytest.fixture
+def config():
+    return json.loads((DEFAULT_MODEL / "config.json").read_text())
+
+
+def read(folder, config):
+    (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    return ModelSpec.read(folder, Names())
+
+
+def test_default_model(tmp_path, config):
+    spec = read(tmp_path, config)
+    assert (spec.mask_id, spec.end_ids, spec.prefix_id, spec.suffix_id) == (16, (0,), 11, 10)
+    assert (spec.regime, spec.shift, spec.verifies, spec.block_size) == (Regime.CAUSAL, 1, True, 8)
+    assert (spec.shape.layers, spec.shape.width, spec.shape.heads, spec.shape.kv_heads) == (30, 576, 9, 3)
+
+
+def test_mask_comes_from_the_checkpoint(tmp_path, config):
+    config["remask"]["mask_token"] = "<|endoftext|>"
+    assert read(tmp_path, config).mask_id == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda c: c.pop("hidden_size"), "lacks 'hidden_size'"),
+        (lambda c: c.update(hidden_size=0), "hidden_size is a whole number above 0"),
+        (lambda c: c.update(hidden_size="many"), "hidden_size is a whole number above 0"),
+        (lambda c: c.update(num_key_value_heads=2), "cannot share 2 KV heads"),
+        (lambda c: c.update(architectures=["MambaForCausalLM"]), "cannot run the architecture MambaForCausalLM"),
+        (lambda c: c.update(architectures=None), "cannot run the architecture none"),
+        (lambda c: c.update(auto_map={"AutoModel": "x.py"}), "run code of its own"),
+        (lambda c: c.pop("remask"), "how it denoises"),
+        (lambda c: c["remask"].pop("shift"), "lacks 'shift'"),
+        (lambda c: c["remask"].update(regime="sideways"), "wrong value"),
+        (lambda c: c["remask"].update(mask_token="<|hole|>"), "no token '<|hole|>'"),
+        (lambda c: c["remask"].update(end_tokens=7), "wrong value"),
+    ],
+)
+def test_what_cannot_be_run(tmp_path, config, spoil, sentence):
+    spoil(config)
+    with pytest.raises(ModelError, match=sentence):
+        read(tmp_path, config)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+def test_damaged_config(tmp_path, text):
+    with pytest.raises(ModelError, match="config.json"):
+        read(tmp_path, text)
+
+
+def test_missing_config(tmp_path):
+    with pytest.raises(ModelError, match="missing"):
+        ModelSpec.read(tmp_path, Names())

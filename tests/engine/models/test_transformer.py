@@ -1,0 +1,79 @@
+"""The transformer against the naive reference, with and without its cache."""
+
+import pytest
+import torch
+from reference import reference_logits
+from tiny import MASK, SHAPE, random_weights
+
+from remask.engine.models.transformer import Pass, Transformer
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def weights():
+    return random_weights()
+
+
+@pytest.fixture
+def transformer(weights):
+    return Transformer(SHAPE, weights)
+
+
+def causal(count):
+    return torch.ones(count, count, dtype=torch.bool).tril()
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 33])
+def test_causal_pass_equals_reference(weights, transformer, count):
+    tokens = [(7 * i) % 256 for i in range(count)]
+    got = transformer.logits(transformer.forward(Pass.causal(tokens, 0, CPU), transformer.new_cache()))
+    torch.testing.assert_close(got, reference_logits(weights, SHAPE, tokens, causal(count)), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("cuts", [[1], [5], [3, 4, 9], list(range(1, 12))])
+def test_prompt_read_in_pieces_equals_one_pass(weights, transformer, cuts):
+    tokens = [(11 * i + 3) % 256 for i in range(12)]
+    cache, start = transformer.new_cache(), 0
+    for end in [*cuts, len(tokens)]:
+        if end == start:
+            continue
+        hidden = transformer.forward(Pass.causal(tokens[start:end], start, CPU), cache)
+        cache.advance(end - start)
+        start = end
+    want = reference_logits(weights, SHAPE, tokens, causal(len(tokens)))[-1]
+    torch.testing.assert_close(transformer.logits(hidden[-1:])[0], want, atol=1e-4, rtol=1e-4)
+
+
+def test_canvas_sees_both_ways_and_the_context_does_not_see_the_canvas(weights, transformer):
+    context, canvas = [5, 6, 7, 8, 9], [10, MASK, MASK, MASK]
+    cache = transformer.new_cache()
+    transformer.forward(Pass.causal(context, 0, CPU), cache)
+    cache.advance(len(context))
+    got = transformer.logits(transformer.forward(Pass.canvas(canvas, len(context), CPU), cache))
+    visible = causal(9)
+    visible[5:, 5:] = True
+    want = reference_logits(weights, SHAPE, context + canvas, visible)[5:]
+    torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
+
+
+def test_canvas_pass_leaves_the_cache_as_it_was(transformer):
+    cache = transformer.new_cache()
+    transformer.forward(Pass.causal([1, 2, 3], 0, CPU), cache)
+    cache.advance(3)
+    before = cache.snapshot()
+    transformer.forward(Pass.canvas([4, MASK, MASK], 3, CPU), cache)
+    assert cache.length == 3
+    assert torch.equal(cache.snapshot(), before)
+
+
+def test_cache_grows_without_losing_entries(transformer):
+    tokens = [i % 256 for i in range(700)]
+    whole, pieces = transformer.new_cache(), transformer.new_cache()
+    transformer.forward(Pass.causal(tokens, 0, CPU), whole)
+    whole.advance(700)
+    for at in range(0, 700, 90):
+        chunk = tokens[at : at + 90]
+        transformer.forward(Pass.causal(chunk, at, CPU), pieces)
+        pieces.advance(len(chunk))
+    torch.testing.assert_close(pieces.snapshot(), whole.snapshot(), atol=1e-4, rtol=1e-4)

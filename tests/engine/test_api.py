@@ -1,0 +1,132 @@
+"""The engine's one call, with a tiny model for what it does and the default model for what it writes."""
+
+import ast
+import itertools
+
+import pytest
+from tiny import scripted_model, tiny_model
+
+from remask.contract.errors import InputError, StorageError
+from remask.contract.messages import CompletionRequest, Extent, Reason
+from remask.engine.api import Engine
+from remask.engine.prompt import prompt_tokens
+from remask.engine.store import DiskStore
+
+PREFIX = "def f(x):\n    "
+
+
+def scripted_engine(text, prefix=PREFIX, suffix="", **faults):
+    """An engine whose model writes `text` into the hole."""
+    length = len(prompt_tokens(tiny_model(), prefix, suffix))
+    return Engine(scripted_model(text, length, **faults))
+
+
+def request(prefix=PREFIX, suffix="", **values):
+    return CompletionRequest(**{"document": "a.py", "language": "python", "prefix": prefix, "suffix": suffix} | values)
+
+
+@pytest.mark.parametrize(
+    ("written", "prefix", "suffix", "text", "reason"),
+    [
+        ("return x", PREFIX, "", "return x", Reason.END),
+        ("return x\n\n\ndef g():\n", PREFIX, "", "return x", Reason.BLOCK),
+        ("a, b)", "print(", ")\n", "a, b", Reason.END),
+        ("str(x)", "print(", ")\n", "str(x)", Reason.END),
+        ("return (x", PREFIX, "\n", "", Reason.SYNTAX),
+        ("y = x\n    return (y", PREFIX, "\n", "y = x", Reason.CUT),
+        ("y = 1\nz = 2\nuse(y)\n", "", "\nuse(y)\n", "y = 1", Reason.LINE),
+        ("", PREFIX, "\n", "", Reason.EMPTY),
+        (")", "print(x", ")\n", "", Reason.DUPLICATE),
+    ],
+)
+def test_from_draft_to_result(written, prefix, suffix, text, reason):
+    result = scripted_engine(written, prefix, suffix).complete(request(prefix, suffix))
+    assert (result.text, result.reason) == (text, reason)
+
+
+def test_unknown_language_is_a_reason_and_runs_nothing():
+    result = Engine(tiny_model()).complete(request(language="klingon"))
+    assert (result.text, result.reason, result.forwards) == ("", Reason.LANGUAGE, 0)
+
+
+def test_unknown_policy_is_refused():
+    with pytest.raises(InputError):
+        Engine(tiny_model()).complete(request(policy="magic"))
+
+
+@pytest.mark.parametrize("polls", range(6))
+def test_cancelled_at_any_poll_gives_no_text_and_the_next_request_works(polls):
+    engine = scripted_engine("return x", PREFIX)
+    counter = itertools.count()
+    result = engine.complete(request(), lambda: next(counter) >= polls)
+    assert result.text in ("", "return x")
+    if result.text == "":
+        assert result.reason is Reason.CANCELLED
+    assert engine.complete(request()).text == "return x"
+
+
+def test_keystroke_after_keystroke_runs_only_new_tokens():
+    engine = Engine(tiny_model())
+    counts = [engine.complete(request(PREFIX + "return"[:n], "\n")).prompt for n in range(7)]
+    assert counts[0].cached == 0
+    assert all(c.run <= 1 for c in counts[1:])
+    assert all(c.cached + c.run + 1 == c.total for c in counts)
+
+
+def test_two_documents_do_not_see_each_other():
+    engine, alone = Engine(tiny_model()), Engine(tiny_model())
+    engine.complete(request("x = 1\n", document="a.py"))
+    mixed = engine.complete(request("y = 2\n", document="b.py"))
+    assert mixed.prompt.cached == 0
+    assert mixed.text == alone.complete(request("y = 2\n", document="b.py")).text
+
+
+def test_reopened_file_starts_warm(tmp_path):
+    for expected in (0, len(prompt_tokens(tiny_model(), PREFIX, "")) - 1):
+        engine = Engine(tiny_model(), DiskStore("w", tmp_path))
+        assert engine.complete(request()).prompt.cached == expected
+        engine.close()
+
+
+def test_a_disk_that_refuses_costs_the_cache_not_the_completion(tmp_path, monkeypatch):
+    engine = Engine(tiny_model(), DiskStore("w", tmp_path))
+    monkeypatch.setattr(DiskStore, "save", lambda *_: (_ for _ in ()).throw(StorageError("The disk is full.")))
+    engine.complete(request())
+    engine.close()
+    assert "full" in str(engine.storage_warning)
+
+
+@pytest.fixture
+def engine(default_model):
+    return Engine(default_model)
+
+
+@pytest.mark.model
+class TestDefaultModel:
+    def test_completes_a_body_that_parses(self, engine):
+        prefix = "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = y\n\n    def left(self):\n        "
+        suffix = "\n\n    def right(self):\n        return self.y\n"
+        result = engine.complete(request(prefix, suffix, extent=Extent.BLOCK))
+        assert result.text.strip()
+        ast.parse(prefix + result.text + suffix)
+
+    @pytest.mark.parametrize("prefix", ["def add(a, b):\n    return ", "import os\n\nfor name in os.", "x = [1, 2, 3]\ny = "])
+    def test_default_policy_equals_one_token_a_pass(self, engine, prefix):
+        results = [
+            engine.complete(request(prefix, "\n", policy=p, max_tokens=16)) for p in ("default", "autoregressive")
+        ]
+        assert results[0].text == results[1].text
+        assert results[0].tokens == results[1].tokens
+
+    def test_warm_equals_cold(self, engine, default_model):
+        warm = [engine.complete(request("total = 0\nfor i in range(10):\n    to"[:n], "\nprint(total)\n")) for n in (30, 36, 38)]
+        cold = Engine(default_model).complete(request("total = 0\nfor i in range(10):\n    to"[:38], "\nprint(total)\n"))
+        assert warm[-1].prompt.cached > 0
+        assert cold.prompt.cached == 0
+        assert warm[-1].text == cold.text
+
+    def test_special_token_names_in_source_stay_text(self, default_model):
+        marked = default_model.encode("x = '<|mask|><|endoftext|>'")
+        assert default_model.spec.mask_id not in marked
+        assert default_model.spec.end_ids[0] not in marked
+        assert default_model.decode(marked) == "x = '<|mask|><|endoftext|>'"

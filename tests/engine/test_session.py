@@ -1,0 +1,94 @@
+"""A session keeps what two prompts share, and warm equals cold."""
+
+import pytest
+import torch
+from tiny import tiny_model
+
+from remask.engine.models.transformer import Pass
+from remask.engine.session import PREFILL_CHUNK, Session, Sessions
+
+
+@pytest.fixture
+def transformer():
+    return tiny_model().transformer
+
+
+@pytest.fixture
+def session(transformer):
+    return Session(transformer.new_cache())
+
+
+def test_keystroke_runs_only_the_new_token(session, transformer):
+    session.prepare([1, 2, 3, 4], transformer)
+    counts = session.prepare([1, 2, 3, 4, 5], transformer)
+    assert (counts.total, counts.cached, counts.run, counts.passes) == (5, 3, 1, 1)
+
+
+def test_same_prompt_runs_nothing(session, transformer):
+    session.prepare([1, 2, 3, 4], transformer)
+    counts = session.prepare([1, 2, 3, 4], transformer)
+    assert (counts.cached, counts.run, counts.passes) == (3, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        ([1, 2, 3], [9, 2, 3], 0),
+        ([1, 2, 3, 4, 5], [1, 2, 9, 4, 5], 2),
+        ([1, 2, 3, 4, 5], [1, 2], 1),  # the newest token is always run anew
+        ([1], [1, 2], 0),
+        ([1, 2, 3], [1], 0),
+    ],
+)
+def test_edit_keeps_what_lies_before_it(session, transformer, first, second, kept):
+    session.prepare(first, transformer)
+    assert session.prepare(second, transformer).cached == kept
+    assert session.tokens == second[:-1]
+    assert session.cache.length == len(second) - 1
+
+
+@pytest.mark.parametrize("length", [PREFILL_CHUNK - 1, PREFILL_CHUNK, PREFILL_CHUNK + 1, PREFILL_CHUNK + 2])
+def test_warm_equals_cold_around_the_chunk_size(transformer, length):
+    prompt = [(13 * i) % 256 for i in range(length)]
+    cold, warm = Session(transformer.new_cache()), Session(transformer.new_cache())
+    cold.prepare(prompt, transformer)
+    warm.prepare([*prompt[: length // 2], 255, 254], transformer)
+    warm.prepare(prompt, transformer)
+    device = transformer.device
+    rows = [
+        transformer.forward(Pass.causal(prompt[-1:], s.cache.length, device), s.cache) for s in (cold, warm)
+    ]
+    torch.testing.assert_close(rows[0], rows[1], atol=1e-4, rtol=1e-4)
+
+
+def test_cancelling_between_chunks_leaves_a_usable_session(session, transformer):
+    prompt = [i % 256 for i in range(3 * PREFILL_CHUNK)]
+    answers = iter([False, True])
+    counts = session.prepare(prompt, transformer, lambda: next(answers))
+    assert counts.run == PREFILL_CHUNK
+    assert session.prepare(prompt, transformer).cached == PREFILL_CHUNK
+    assert session.tokens == prompt[:-1]
+
+
+def test_sessions_do_not_share_state(transformer):
+    sessions = Sessions(transformer)
+    sessions.open("a").prepare([1, 2, 3], transformer)
+    assert sessions.open("b").tokens == []
+    assert sessions.open("a").tokens == [1, 2]
+
+
+def test_least_recently_used_session_goes_first(transformer):
+    one = transformer.new_cache().nbytes
+    sessions = Sessions(transformer, budget_bytes=2 * one)
+    for name in ("a", "b"):
+        sessions.open(name)
+    sessions.open("a")
+    sessions.open("c")
+    assert sessions.documents() == ["a", "c"]
+
+
+def test_a_session_larger_than_the_budget_is_still_served(transformer):
+    sessions = Sessions(transformer, budget_bytes=1)
+    sessions.open("a")
+    sessions.open("b")
+    assert sessions.documents() == ["b"]

@@ -1,0 +1,88 @@
+"""The disk tier: what was kept comes back, and nothing unsound ever does."""
+
+import stat
+
+import pytest
+import torch
+from tiny import tiny_model
+
+from remask.contract.errors import StorageError
+from remask.engine.session import Session
+from remask.engine.store import DiskStore, RawBytes
+
+
+@pytest.fixture
+def transformer():
+    return tiny_model().transformer
+
+
+@pytest.fixture
+def warm(transformer):
+    session = Session(transformer.new_cache())
+    session.prepare([1, 2, 3, 4, 5], transformer)
+    return session
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = DiskStore("weights-a", tmp_path / "kv")
+    yield store
+    store.close()
+
+
+def fresh(transformer):
+    return Session(transformer.new_cache())
+
+
+def test_what_was_kept_comes_back(store, warm, transformer):
+    store.save("file:///a.py", warm)
+    session = fresh(transformer)
+    assert store.restore("file:///a.py", session)
+    assert session.tokens == warm.tokens
+    assert torch.equal(session.cache.snapshot(), warm.cache.snapshot())
+    assert session.prepare([1, 2, 3, 4, 5, 6], transformer).run == 1
+
+
+def test_other_document_and_other_weights_are_absent(store, warm, transformer, tmp_path):
+    store.save("file:///a.py", warm)
+    other = DiskStore("weights-b", tmp_path / "kv")
+    assert not store.restore("file:///b.py", fresh(transformer))
+    assert not other.restore("file:///a.py", fresh(transformer))
+    other.close()
+
+
+@pytest.mark.parametrize("damage", [lambda e: e[:40], lambda e: e[:-1] + bytes([e[-1] ^ 1]), lambda e: b"x" * len(e)])
+def test_damaged_entry_is_dropped_and_nothing_is_changed(store, warm, transformer, damage):
+    store.save("a", warm)
+    key = store._key("a")
+    store._cache.set(key, damage(store._cache.get(key)))
+    session = fresh(transformer)
+    assert not store.restore("a", session)
+    assert session.tokens == []
+    assert session.cache.length == 0
+    assert store._cache.get(key) is None
+
+
+def test_folder_is_private(store, tmp_path):
+    assert stat.S_IMODE((tmp_path / "kv").stat().st_mode) == 0o700
+
+
+def test_pickles_are_neither_written_nor_opened(store, tmp_path):
+    with pytest.raises(TypeError):
+        store._cache.set("k", {"not": "bytes"})
+    assert RawBytes(str(tmp_path)).fetch(4, None, b"cos\nsystem\n(S'false'\ntR.", False) == b""
+
+
+def test_full_disk_is_one_sentence(store, warm, monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store._cache, "set", refuse)
+    with pytest.raises(StorageError, match="No space left"):
+        store.save("a", warm)
+
+
+def test_a_file_in_the_folders_place_is_one_sentence(tmp_path):
+    (tmp_path / "kv").write_text("in the way")
+    with pytest.raises(StorageError):
+        DiskStore("weights-a", tmp_path / "kv")
