@@ -127,6 +127,8 @@ class Gate:
     def _unfinished(self, draft: str, cut: bool) -> str:
         """The objection to a draft in a window that is broken without it and stays so with it."""
         hole = self._hole
+        if hole.only_comments(draft):
+            return "nothing but a comment" if cut else ""
         filled = hole.with_ending(draft)
         if filled is not None:
             if cut:
@@ -135,10 +137,12 @@ class Gate:
                 return ""
         if hole.leaves_open(draft):
             return "a bracket or string that it does not close"
-        if not cut and hole.ends_with_item(draft):
-            return "" if hole.viable(draft) else "a syntax error in it"
+        if not cut and hole.goes_on_with_list(draft) and hole.viable(f"{draft}\n"):
+            return ""
+        if hole.holds_alone(draft):
+            return ""
         if hole.whole_otherwise:
-            return "" if hole.same_error_after(draft) else "a statement that is not finished"
+            return "" if hole.fails_later(draft) else "a statement that is not finished"
         return hole.local_objection(draft)
 
     @cached_property

@@ -14,7 +14,7 @@ from remask.engine.judge.window import Window
 from remask.grammars.blocks import ends_open
 from remask.grammars.errors import MAX_LOGGED_BYTES, true_errors, viable_prefix
 from remask.grammars.language import Grammar
-from remask.grammars.lexis import scan, tokens
+from remask.grammars.lexis import CLOSER, scan, tokens
 from remask.grammars.source import encode
 
 _WORD_AT_END = re.compile(rb"\w+\Z")
@@ -33,8 +33,18 @@ class Hole:
 
     @cached_property
     def whole_otherwise(self) -> bool:
-        """Whether the window parses with some finished statement in place of the one at the cursor."""
-        return any(parses(self.grammar, self._without_statement(neutral)) for neutral in self.grammar.gate.neutral)
+        """Whether the window parses with some finished statement, or the brackets that are missing, at the cursor."""
+        texts = [self._without_statement(neutral) for neutral in self.grammar.gate.neutral]
+        missing = self._missing_closers()
+        if missing:
+            texts += [self.window.text(filler + missing + comma) for filler in ("", "_") for comma in ("", ",")]
+        return any(parses(self.grammar, text) for text in texts)
+
+    def _missing_closers(self) -> str:
+        """What closes the brackets that are open at the cursor and that the rest of its statement does not close."""
+        open_above = scan(self.grammar, self._line).stack
+        below = _unmatched_closers(self.grammar, self._statement_with("")[len(self._line) :])
+        return "".join(CLOSER[opener] for opener, _ in reversed(open_above[below:]))
 
     def with_ending(self, draft: str) -> str | None:
         """The draft with the ending that lets the window parse, else the first; None without a header at its end."""
@@ -52,20 +62,29 @@ class Hole:
         return next((f for f in filled if parses(self.grammar, self.window.text(f))), filled[0])
 
     def leaves_open(self, draft: str) -> bool:
-        """Whether a bracket or string that the draft opens is closed neither by it nor by the rest of the line."""
-        start = len(self._line)
-        lexis = scan(self.grammar, f"{self._line}{draft}{self.window.rest}\n")
-        opened = [at for _, at in lexis.stack if start <= at < start + len(draft)]
-        return bool(opened) or start <= lexis.open_at < start + len(draft)
+        """Whether more brackets or strings stay open at the end of the statement with the draft than without it."""
+        text = self._line + draft + self.window.rest
+        for end in ("", "\n"):  # a string that must close on its line, one that may run on
+            open_at = scan(self.grammar, text + end).open_at
+            if open_at >= 0 and not self._is_comment(text, open_at):
+                return True
+        with_draft = scan(self.grammar, self._statement_with(draft)).stack
+        return len(with_draft) > len(scan(self.grammar, self._statement_with("")).stack)
 
-    def ends_with_item(self, draft: str) -> bool:
-        """Whether the draft ends with the comma of an item, in a list that was begun above and that nothing closes."""
-        lexis = scan(self.grammar, self._line + draft)
+    def goes_on_with_list(self, draft: str) -> bool:
+        """Whether the draft is part of a line in brackets that were opened on a line above and that nothing closes."""
+        stack = scan(self.grammar, self._line + draft).stack
         row = self._line.rfind("\n") + 1
-        listed = bool(lexis.stack) and all(at < row for _, at in lexis.stack)
-        if not listed or "\n" in draft or not draft.rstrip().endswith(",") or self.window.rest.strip():
+        if not stack or any(at >= row for _, at in stack) or "\n" in draft or self.window.rest.strip():
             return False
-        return not _closes_more(self.grammar, self._statement[len(self._line) :])
+        return not _unmatched_closers(self.grammar, self._statement_with("")[len(self._line) :])
+
+    def holds_alone(self, draft: str) -> bool:
+        """Whether the cursor's line is in order by itself, in a text that is broken above it so that no parse helps."""
+        if self._above_viable or not self.grammar.gate.compiler:
+            return False
+        row = self._line[self._line.rfind("\n") + 1 :]
+        return not wrong_line(self.grammar, row + draft + self.window.rest, len(row), len(row) + len(draft))
 
     @cached_property
     def in_string(self) -> bool:
@@ -91,14 +110,32 @@ class Hole:
         except ValueError:
             return False
 
-    def same_error_after(self, draft: str) -> bool:
-        """Whether what follows on the line is taken as far with the draft as without, beyond its first token."""
-        rest = self.window.rest
-        if not rest.strip():
-            return False
-        first_token = len(encode(rest)) - len(encode(rest.lstrip()))
+    def fails_later(self, draft: str) -> bool:
+        """Whether an error further down has nothing to do with the draft: the parser gets at least as far with it.
+
+        On the cursor's line it has to stop where it stops without the draft, and not at once; in a line in brackets
+        that goes on below, it has to get further than without.
+        """
         before, after = self._first_error_below(""), self._first_error_below(draft)
-        return before is not None and before == after and before > first_token
+        if before is None or after is None:
+            return False
+        suffix = self.window.suffix
+        first_token = len(encode(suffix)) - len(encode(suffix.lstrip()))
+        if self.window.rest.strip():
+            return before == after > first_token
+        goes_on = bool(self._lexis.stack) and not scan(self.grammar, self._statement_with("")).stack
+        return goes_on and after > max(before, first_token) and self._end_below(draft) == self._end_below("")
+
+    def only_comments(self, draft: str) -> bool:
+        """Whether the draft is a comment, or part of one, on a line that nothing else follows on."""
+        text = self._line + draft
+        start = scan(self.grammar, text).open_at
+        if start < 0 or "\n" in draft or self.window.rest.strip() or not self._is_comment(text, start):
+            return False
+        return not text[min(len(self._line), start) : start].strip()
+
+    def _is_comment(self, text: str, start: int) -> bool:
+        return text.startswith(self.grammar.text.line_comments, start)
 
     def local_objection(self, draft: str) -> str:
         """The objection to a draft where the window is broken elsewhere too: only what the draft touches counts."""
@@ -155,23 +192,31 @@ class Hole:
         """The window with `neutral` in place of the logical line at the cursor."""
         code = self._line.lstrip(" \t\f")
         indent = self._line[: len(self._line) - len(code)]
-        below = self.window.suffix[len(self._statement) - len(self._line) :]
+        statement = self._statement_with("")
+        closed = not scan(self.grammar, statement).stack
+        below = self.window.suffix[len(statement) - len(self._line) if closed else len(self.window.rest) :]
         return f"{self._above[: self._lexis.anchor]}{indent}{neutral}{below}{self.window.foot}"
 
-    @cached_property
-    def _statement(self) -> str:
-        """The logical line at the cursor as it is without a draft."""
-        text = self._line + self.window.suffix
-        cursor = len(self._line)
-        found = [line.end for line in scan(self.grammar, text).lines if line.start <= cursor <= line.end]
-        return text[: found[0] if found else cursor + len(self.window.rest)]
+    def _end_below(self, draft: str) -> int:
+        """Where in the suffix the logical line at the draft's end finds its own end."""
+        text = self._line + draft + self.window.suffix
+        end = len(self._line) + len(draft)
+        return next((line.end - end for line in scan(self.grammar, text).lines if line.start <= end <= line.end), 0)
+
+    def _statement_with(self, draft: str) -> str:
+        """The logical line at the draft's end, from its start to the end it finds below."""
+        text = self._line + draft + self.window.suffix
+        end = len(self._line) + len(draft)
+        for line in scan(self.grammar, text).lines:
+            if line.start <= end <= line.end:
+                return text[line.start : line.end]
+        return text[: end + len(self.window.rest)]
 
 
-def _closes_more(grammar: Grammar, text: str) -> bool:
-    """Whether `text` has a closing bracket without an opener of its own."""
-    depth = 0
+def _unmatched_closers(grammar: Grammar, text: str) -> int:
+    """The number of closing brackets in `text` without an opener of their own."""
+    depth = lowest = 0
     for match in tokens(grammar).finditer(text):
         depth += {"o": 1, "x": -1}.get(match.lastgroup or "", 0)
-        if depth < 0:
-            return True
-    return False
+        lowest = min(lowest, depth)
+    return -lowest

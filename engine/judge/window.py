@@ -99,11 +99,21 @@ def _end(grammar: Grammar, line: str, suffix: str, base: int) -> int:
         for found in scan(grammar, line + suffix[:look]).lines:
             start = found.start - len(line)
             if start >= below and found.indent <= base and not _continues(grammar, suffix, start):
-                return start
+                return _above_leading(grammar, suffix, start, below)
         if look >= len(suffix):
             break
         look *= 8
     return len(suffix)
+
+
+def _above_leading(grammar: Grammar, text: str, start: int, least: int) -> int:
+    """The start of the lines directly above that wait for this one: an open bracket hides them from the scan."""
+    while grammar.gate.leading and start > least:
+        above = text.rfind("\n", 0, start - 1) + 1
+        if above < least or not text[above:start].lstrip(" \t").startswith(grammar.gate.leading):
+            break
+        start = above
+    return start
 
 
 def _continues(grammar: Grammar, text: str, start: int) -> bool:
