@@ -1,4 +1,4 @@
-"""What of a draft stands after the cursor already. Knows the two texts only; which reading holds is the gate's to say."""
+"""What of a draft stands after the cursor already. Knows the two texts; which reading holds is the gate's to say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ CLOSERS = frozenset(")]}>\"'`:;,")
 
 
 def without_overlap(draft: str, suffix: str) -> list[str]:
-    """The readings of a draft to try, best first: as it is, and without a tail that repeats the rest of the cursor's line.
+    """The readings of a draft to try, best first: as it is, and without a tail that repeats the rest of the line.
 
     A repeated tail of more than closing marks is a repetition for sure, so it is tried first; closing
     marks alone (`)`) may belong to the draft (`str(x)` inside `print(|)`), so the whole draft comes first.

@@ -104,13 +104,15 @@ def engine(default_model):
 @pytest.mark.model
 class TestDefaultModel:
     def test_completes_a_body_that_parses(self, engine):
-        prefix = "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y = y\n\n    def left(self):\n        "
-        suffix = "\n\n    def right(self):\n        return self.y\n"
+        prefix = "class P:\n    def __init__(self, x):\n        self.x = x\n\n    def left(self):\n        "
+        suffix = "\n\n    def right(self):\n        return -self.x\n"
         result = engine.complete(request(prefix, suffix, extent=Extent.BLOCK))
         assert result.text.strip()
         ast.parse(prefix + result.text + suffix)
 
-    @pytest.mark.parametrize("prefix", ["def add(a, b):\n    return ", "import os\n\nfor name in os.", "x = [1, 2, 3]\ny = "])
+    @pytest.mark.parametrize(
+        "prefix", ["def add(a, b):\n    return ", "import os\n\nfor name in os.", "x = [1, 2, 3]\ny = "]
+    )
     def test_default_policy_equals_one_token_a_pass(self, engine, prefix):
         results = [
             engine.complete(request(prefix, "\n", policy=p, max_tokens=16)) for p in ("default", "autoregressive")
@@ -119,8 +121,13 @@ class TestDefaultModel:
         assert results[0].tokens == results[1].tokens
 
     def test_warm_equals_cold(self, engine, default_model):
-        warm = [engine.complete(request("total = 0\nfor i in range(10):\n    to"[:n], "\nprint(total)\n")) for n in (30, 36, 38)]
-        cold = Engine(default_model).complete(request("total = 0\nfor i in range(10):\n    to"[:38], "\nprint(total)\n"))
+        warm = [
+            engine.complete(request("total = 0\nfor i in range(10):\n    to"[:n], "\nprint(total)\n"))
+            for n in (30, 36, 38)
+        ]
+        cold = Engine(default_model).complete(
+            request("total = 0\nfor i in range(10):\n    to"[:38], "\nprint(total)\n")
+        )
         assert warm[-1].prompt.cached > 0
         assert cold.prompt.cached == 0
         assert warm[-1].text == cold.text

@@ -55,9 +55,7 @@ def test_warm_equals_cold_around_the_chunk_size(transformer, length):
     warm.prepare([*prompt[: length // 2], 255, 254], transformer)
     warm.prepare(prompt, transformer)
     device = transformer.device
-    rows = [
-        transformer.forward(Pass.causal(prompt[-1:], s.cache.length, device), s.cache) for s in (cold, warm)
-    ]
+    rows = [transformer.forward(Pass.causal(prompt[-1:], s.cache.length, device), s.cache) for s in (cold, warm)]
     torch.testing.assert_close(rows[0], rows[1], atol=1e-4, rtol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""The naive reference: LLaMA's formulas without a cache, and greedy decoding one token at a time. Written for reading."""
+"""The naive reference: LLaMA's formulas without a cache, and greedy decoding one token at a time."""
 
 from __future__ import annotations
 
@@ -56,6 +56,4 @@ def _rotate(x: Tensor, positions: Tensor, shape) -> Tensor:
     frequency = shape.rope_theta ** (-torch.arange(half).float() / half)
     angle = positions[:, None] * frequency
     first, second = x[:, :half], x[:, half:]
-    return torch.cat(
-        [first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()], dim=-1
-    )
+    return torch.cat([first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()], dim=-1)

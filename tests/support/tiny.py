@@ -1,4 +1,4 @@
-"""A real transformer with tiny random weights and a byte tokenizer: engine tests in milliseconds, without the default model."""
+"""A real transformer with tiny random weights and a byte tokenizer: engine tests in milliseconds."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_what_cannot_be_run(tmp_path, config, spoil, sentence):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
 def test_damaged_config(tmp_path, text):
-    with pytest.raises(ModelError, match="config.json"):
+    with pytest.raises(ModelError, match=r"config\.json"):
         read(tmp_path, text)
 
 
