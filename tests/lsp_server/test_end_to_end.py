@@ -55,7 +55,7 @@ async def type_and_complete(client: Any, document: Document, text: str) -> list[
 
 async def test_typing_gets_a_completion_that_makes_the_file_parse(connect: Any, tmp_path: Path) -> None:
     file = tmp_path / "geometry.py"
-    file.write_text(GEOMETRY, encoding="utf-8")  # noqa: ASYNC240 - a small file
+    file.write_text(GEOMETRY, encoding="utf-8")
     with pytest.raises(SyntaxError):
         ast.parse(GEOMETRY + TYPED)
     client = await connect("-m", "remask.cli", "lsp", "--dtype", "float32")
