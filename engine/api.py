@@ -5,6 +5,7 @@ A keystroke passes here as: prompt -> session -> decode loop -> overlap and gate
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +27,11 @@ from remask.engine.models.model import Model
 from remask.engine.prompt import prompt_tokens
 from remask.engine.session import Session, Sessions
 from remask.engine.store import DiskStore
-from remask.grammars import Grammar, grammar_for_language
+from remask.grammars import Grammar, GrammarError, grammar_for_language
 from remask.grammars.blocks import block_end, line_end
 from remask.grammars.regions import completion_extent
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class Engine:
         self._decoder = Decoder(model)
         self._sessions = Sessions(model.transformer)
         self._store = store
+        self._unjudged: set[str] = set()  # languages whose grammar failed, each warned of once
 
     @classmethod
     def load(cls, options: EngineOptions) -> Engine:
@@ -79,9 +83,14 @@ class Engine:
         started = time.monotonic()
         policy = policy_named(request.policy)
         result = partial(CompletionResult, language=request.language, model=self.model.spec.name, policy=policy.name)
-        grammar = grammar_for_language(request.language)
-        if grammar is None:
-            return result(text="", reason=Reason.LANGUAGE, detail=f"There is no grammar for {request.language!r}.")
+        try:
+            grammar = grammar_for_language(request.language)
+            if grammar is None:
+                return result(text="", reason=Reason.LANGUAGE, detail=f"There is no grammar for {request.language!r}.")
+            gate = Gate(grammar, request.prefix, request.suffix)
+        except GrammarError as error:
+            self._warn_once(request.language, error)
+            grammar = gate = None
         session = self._open(request.document)
         tokens = prompt_tokens(self.model, request.prefix, request.suffix)
         counts = session.prepare(tokens, self.model.transformer, cancelled)
@@ -90,7 +99,7 @@ class Engine:
         hole = Request(session, tokens[-1], policy, budget, forwards=counts.passes)
         draft, ended = self._decoder.decode(hole, stop_rules(grammar, request))
         decoded = time.monotonic()
-        finished = finish(draft, ended, request.suffix, Gate(grammar, request.prefix, request.suffix))
+        finished = finish(draft, ended, request.suffix, gate)
         return result(
             text=finished.text,
             reason=finished.reason,
@@ -104,6 +113,11 @@ class Engine:
                 decode=_milliseconds(prompted, decoded),
             ),
         )
+
+    def _warn_once(self, language: str, error: GrammarError) -> None:
+        if language not in self._unjudged:
+            self._unjudged.add(language)
+            log.warning("Completions in %s are not judged by a parser: %s", language, error)
 
     def close(self) -> None:
         """Put every session on disk, where there is a disk tier."""
@@ -130,9 +144,14 @@ class Engine:
         return session
 
 
-def stop_rules(grammar: Grammar, request: CompletionRequest) -> StopRules:
-    """The end of the line or of the block, as the request or else the text around the cursor wants it."""
+def stop_rules(grammar: Grammar | None, request: CompletionRequest) -> StopRules:
+    """The end of the line or of the block, as the request or else the text around the cursor wants it.
+
+    Without a grammar it is the end of the first line that holds something.
+    """
     extent = request.extent
+    if grammar is None:
+        return StopRules(Reason.LINE, request.suffix, first_line_end)
     if extent is Extent.AUTO:
         extent = completion_extent(grammar, request.prefix, request.suffix)
     if extent is Extent.BLOCK:

@@ -11,6 +11,7 @@ from remask.contract.messages import CompletionRequest, Extent, Reason
 from remask.engine.api import Engine
 from remask.engine.prompt import prompt_tokens
 from remask.engine.store import DiskStore
+from remask.grammars import GrammarError
 
 PREFIX = "def f(x):\n    "
 
@@ -47,6 +48,17 @@ def test_from_draft_to_result(written, prefix, suffix, text, reason):
 def test_unknown_language_is_a_reason_and_runs_nothing():
     result = Engine(tiny_model()).complete(request(language="klingon"))
     assert (result.text, result.reason, result.forwards) == ("", Reason.LANGUAGE, 0)
+
+
+def test_a_grammar_that_fails_costs_the_judging_and_one_warning(monkeypatch, caplog):
+    def broken(_language):
+        raise GrammarError("The grammar python.toml is not TOML.")
+
+    monkeypatch.setattr("remask.engine.api.grammar_for_language", broken)
+    engine = scripted_engine("return (x\n", PREFIX)
+    texts = [engine.complete(request()).text for _ in range(2)]
+    assert texts == ["return (x", "return (x"]
+    assert len(caplog.records) == 1
 
 
 def test_unknown_policy_is_refused():
