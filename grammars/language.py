@@ -52,7 +52,7 @@ class TextRules:
     line_comments: tuple[str, ...]
     block_comments: tuple[tuple[str, ...], ...]
     strings: tuple[StringRule, ...]
-    function_start: str
+    function_start: str = ""  # how a line begins that starts a function; asked where indentation makes the blocks
     offside: bool = False
     line_join: str = ""
     skip: tuple[str, ...] = ()  # regular expressions of further literals that hold no code

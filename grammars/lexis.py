@@ -123,7 +123,8 @@ class _Scanner:
         if self.stack and (self.offside or self.stack[-1][0] != "{"):
             if self.restart is None or not self.restart.match(self.text, at + 1):
                 return
-            self.stack.clear()
+            while self.stack and (self.offside or self.stack[-1][0] != "{"):
+                self.stack.pop()
         self._end_line(at)
         self._begin(at + 1)
 

@@ -43,7 +43,7 @@ class Hole:
     def _missing_closers(self) -> str:
         """What closes the brackets that are open at the cursor and that the rest of its statement does not close."""
         open_above = scan(self.grammar, self._line).stack
-        below = _unmatched_closers(self.grammar, self._statement_with("")[len(self._line) :])
+        below = _unmatched(self.grammar, self._statement_with("")[len(self._line) :])[1]
         return "".join(CLOSER[opener] for opener, _ in reversed(open_above[below:]))
 
     def with_ending(self, draft: str) -> str | None:
@@ -68,6 +68,8 @@ class Hole:
             open_at = scan(self.grammar, text + end).open_at
             if open_at >= 0 and not self._is_comment(text, open_at):
                 return True
+        if not self.grammar.text.offside:
+            return _unmatched(self.grammar, draft + self.window.rest)[0] > 0
         with_draft = scan(self.grammar, self._statement_with(draft)).stack
         return len(with_draft) > len(scan(self.grammar, self._statement_with("")).stack)
 
@@ -77,7 +79,7 @@ class Hole:
         row = self._line.rfind("\n") + 1
         if not stack or any(at >= row for _, at in stack) or "\n" in draft or self.window.rest.strip():
             return False
-        return not _unmatched_closers(self.grammar, self._statement_with("")[len(self._line) :])
+        return not _unmatched(self.grammar, self._statement_with("")[len(self._line) :])[1]
 
     def holds_alone(self, draft: str) -> bool:
         """Whether the cursor's line is in order by itself, in a text that is broken above it so that no parse helps."""
@@ -213,10 +215,10 @@ class Hole:
         return text[: end + len(self.window.rest)]
 
 
-def _unmatched_closers(grammar: Grammar, text: str) -> int:
-    """The number of closing brackets in `text` without an opener of their own."""
+def _unmatched(grammar: Grammar, text: str) -> tuple[int, int]:
+    """The number of brackets that `text` opens and does not close, and closes and did not open."""
     depth = lowest = 0
     for match in tokens(grammar).finditer(text):
         depth += {"o": 1, "x": -1}.get(match.lastgroup or "", 0)
         lowest = min(lowest, depth)
-    return -lowest
+    return depth - lowest, -lowest

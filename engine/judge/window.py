@@ -17,8 +17,8 @@ FIRST_LOOK = 8_000
 """Code points of the suffix in which the end of the window is looked for first."""
 
 _SPACE = re.compile(r"[ \t\f]*")
-_WORD = re.compile(r"[ \t\f]*(\w*)")
-_CLOSER = re.compile(r"[ \t]*[)\]}]")
+_WORD = re.compile(r"[ \t\f]*(\w+|#)?")
+_BRACKET = re.compile(r"[ \t]*[)\]}{]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ def _above_leading(grammar: Grammar, text: str, start: int, least: int) -> int:
 
 
 def _continues(grammar: Grammar, text: str, start: int) -> bool:
-    """Whether the line goes on with a statement above it: a clause, or a closing bracket."""
-    if _CLOSER.match(text, start):
+    """Whether the line goes on with a statement above it: a clause, or a bracket."""
+    if _BRACKET.match(text, start):
         return True
     word = _WORD.match(text, start)
     return word is not None and word.group(1) in grammar.text.clause_words

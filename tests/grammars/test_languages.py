@@ -1,0 +1,170 @@
+"""Every language by one sample: a new one needs its TOML file and a row here.
+
+A sample is a valid text whose function body stands between « and »; `noise` holds brackets only where they count
+for nothing.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+from remask.contract.messages import Extent, Reason
+from remask.engine.judge.gate import Gate
+from remask.grammars import Grammar, grammar_for_language, grammar_for_path, grammars
+from remask.grammars.blocks import block_end
+from remask.grammars.lexis import scan
+from remask.grammars.regions import completion_extent, enclosing_region
+
+
+@dataclass(frozen=True)
+class Sample:
+    file: str
+    text: str
+    noise: str
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        prefix, _, rest = self.text.partition("«")
+        body, _, suffix = rest.partition("»")
+        return prefix, body, suffix
+
+
+SAMPLES = {
+    "python": Sample(
+        "a.py",
+        "import os\n\n\ndef add(a, b):\n    «c = a + b\n    return str(c)»\n\n\ndef last():\n    pass\n",
+        "# ( [\nx = '(' \"[\" '''{\n('''\n",
+    ),
+    "javascript": Sample(
+        "a.mjs",
+        "const a = 1;\n\nfunction add(a, b) {\n  «const c = a + b;\n  return String(c);»\n}\n\nadd(1, 2);\n",
+        "// (\n/* [ */ x = '(' + \"[\" + `{\n(`; y = /[(]/g;\n",
+    ),
+    "typescript": Sample(
+        "a.ts",
+        "type N = number;\n\nfunction add(a: N, b: N): string {\n  «const c: N = a + b;\n  return String(c);»\n}\n",
+        "// (\n/* [ */ const x: string = '(' + `{\n(`;\n",
+    ),
+    "tsx": Sample(
+        "a.tsx",
+        "type P = { a: string };\n\nexport function View(p: P) {\n  «const c = String(p.a);\n  return <b>{String(c)}</b>;»\n}\n",
+        "// (\nconst x = '(' + \"[\";\n",
+    ),
+    "go": Sample(
+        "a.go",
+        'package a\n\nimport "fmt"\n\nfunc Add(a, b int) string {\n\t«c := a + b\n\treturn fmt.Sprint(c)»\n}\n',
+        "// (\n/* [ */\nvar x = \"(\" + `{\n\\`\nvar y = '['\n",
+    ),
+    "rust": Sample(
+        "a.rs",
+        "use std::fmt;\n\nfn add<'a>(a: &'a i32, b: i32) -> String {\n    «let c = a + b;\n    c.to_string()»\n}\n",
+        "// (\n/* [ */ let x: &'a str = \"(\"; let y = '['; let z = r#\"{\"(\"#; let w = '\\'';\n",
+    ),
+    "java": Sample(
+        "A.java",
+        "class A {\n    String add(int a, int b) {\n        «int c = a + b;\n        return String.valueOf(c);»\n    }\n}\n",
+        '// (\n/* [ */ String x = "(" + \'[\' + """\n{ (""";\n',
+    ),
+    "c": Sample(
+        "a.c",
+        "#include <stdio.h>\n\nint add(int a, int b)\n{\n    «int c = a + b;\n    return abs(c);»\n}\n",
+        "// (\n/* [ */ char *x = \"(\"; char y = '{';\n",
+    ),
+    "cpp": Sample(
+        "a.cc",
+        "#include <string>\n\nstd::string add(int a, int b) {\n    «auto c = a + b;\n    return std::to_string(c);»\n}\n",
+        "// (\nint n = 1'000'000; auto x = R\"x({ \"( )\" )x\"; char y = '[';\n",
+    ),
+}
+
+names = pytest.mark.parametrize("name", SAMPLES)
+
+
+def grammar(name: str) -> Grammar:
+    found = grammar_for_path(SAMPLES[name].file)
+    assert found is not None
+    return found
+
+
+def test_every_grammar_has_a_sample() -> None:
+    assert {g.name for g in grammars()} == set(SAMPLES)
+
+
+@names
+def test_the_file_name_and_each_language_id_find_it(name: str) -> None:
+    assert grammar(name).name == name
+    assert all(grammar_for_language(i) is grammar(name) for i in grammar(name).language_ids)
+
+
+@names
+def test_the_sample_parses(name: str) -> None:
+    assert not grammar(name).parse("".join(SAMPLES[name].parts).encode()).root_node.has_error
+
+
+@names
+def test_brackets_in_strings_and_comments_do_not_count(name: str) -> None:
+    lexis = scan(grammar(name), SAMPLES[name].noise)
+    assert lexis.stack == ()
+    assert not lexis.inside
+
+
+@names
+def test_an_empty_body_is_filled_as_a_block(name: str) -> None:
+    prefix, _, suffix = SAMPLES[name].parts
+    assert completion_extent(grammar(name), prefix, suffix) is Extent.BLOCK
+
+
+@names
+def test_the_block_ends_with_the_body(name: str) -> None:
+    prefix, body, suffix = SAMPLES[name].parts
+    draft = body + suffix
+    end = block_end(grammar(name), prefix, draft + "x")
+    assert end is not None
+    assert draft[:end].rstrip() == body
+    assert all(block_end(grammar(name), prefix, body[:n]) is None for n in range(len(body)))
+
+
+@names
+def test_the_function_around_the_body_is_found(name: str) -> None:
+    prefix, body, suffix = SAMPLES[name].parts
+    region = enclosing_region(grammar(name), prefix + body, suffix)
+    assert region is not None
+    text = prefix + body + suffix
+    assert text[region.body.start : region.body.end].strip(" {}\n\t") == body
+    assert region.function.start < region.body.start
+    assert region.statement is not None
+    assert text[region.statement.start : region.statement.end].rstrip(";") == body.splitlines()[-1].strip(" \t;")
+
+
+@names
+def test_the_gate_takes_the_true_body(name: str) -> None:
+    prefix, body, suffix = SAMPLES[name].parts
+    verdict = Gate(grammar(name), prefix, suffix).check(body)
+    assert (verdict.text, verdict.reason) == (body, None)
+
+
+@names
+def test_the_gate_cuts_a_body_with_an_open_bracket(name: str) -> None:
+    prefix, body, suffix = SAMPLES[name].parts
+    first, _, last = body.partition("\n")
+    broken = first + "\n" + last.replace(")", "", 1)
+    verdict = Gate(grammar(name), prefix, suffix).check(broken)
+    assert (verdict.text, verdict.reason) == (first, Reason.CUT)
+
+
+@names
+def test_the_gate_refuses_a_broken_line(name: str) -> None:
+    prefix, body, suffix = SAMPLES[name].parts
+    at = body.index("(")
+    gate = Gate(grammar(name), prefix + body[:at], body[at + 2 :] + suffix)
+    assert gate.check("]").reason is Reason.SYNTAX
+
+
+@names
+def test_a_header_without_its_body_holds_where_one_was_being_typed(name: str) -> None:
+    prefix, _, suffix = SAMPLES[name].parts
+    typed, draft = ("if a ==", " 1:") if name == "python" else ("if (a ==", " 1) {")
+    typed = typed.replace("(", "") if name in ("go", "rust") else typed
+    draft = draft.replace(")", "") if name in ("go", "rust") else draft
+    gate = Gate(grammar(name), prefix + typed, suffix)
+    assert gate.check(draft).reason is None
+    assert gate.check(draft.replace("1", "1 1")).reason is Reason.SYNTAX
