@@ -25,6 +25,7 @@ MAX_LOGGED_BYTES = 60_000
 """The largest text whose log is read: about 80 ms."""
 
 _SPACE = re.compile(rb"[ \t\r\n\f\\]*")
+_STRING_PREFIX = re.compile(rb"[A-Za-z]{1,2}")
 _GROWING = re.compile(r"[\w.]+|[^\w\s()\[\]{},;]+")
 
 
@@ -70,7 +71,8 @@ def viable_prefix(grammar: Grammar, text: str) -> bool:
     if not rest.strip() or _GROWING.fullmatch(rest):
         return True
     open_at = scan(grammar, text).open_at
-    return open_at >= 0 and len(encode(text[:open_at])) <= first + 2  # two bytes: a string prefix such as rb
+    string = len(encode(text[:open_at]))
+    return open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None)
 
 
 class _Listener:

@@ -100,9 +100,18 @@ def _indent(source: bytes, node: Node) -> bytes | None:
     """The indentation bytes of a node that is the first on its line, else None."""
     row = source.rfind(b"\n", 0, node.start_byte) + 1
     space = source[row : node.start_byte]
-    if space.strip(b" \t\f\r") or source[max(0, row - 2) : row] == b"\\\n":
+    if space.strip(b" \t\f\r") or (source.endswith(b"\\\n", 0, row) and _joined(node, row)):
         return None
     return space.rpartition(b"\f")[2]
+
+
+def _joined(node: Node, row: int) -> bool:
+    """Whether the backslash before `row` joins two lines, and is not the end of a comment."""
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    leaf = root.descendant_for_byte_range(row - 2, row - 1)
+    return leaf is None or leaf.type != "comment"
 
 
 def _line_indent(source: bytes, offset: int) -> bytes:

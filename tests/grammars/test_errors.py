@@ -1,0 +1,93 @@
+"""The first true error: pinned to the log of the pinned tree-sitter."""
+
+import sysconfig
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from remask.grammars import grammar_for_language
+from remask.grammars.errors import MAX_LOGGED_BYTES, true_errors, viable_prefix
+
+PYTHON = grammar_for_language("python")
+CLASS = "class A:\n    def f(self, a):\n        {}\n        return a\n\n    def g(self):\n        return 1\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [
+        ("x = foo(a", "return"),  # missing )
+        ("foo(a))", ")\n"),
+        ("if a\n            b", "b\n"),  # missing colon: the line end is taken for a space
+        ("x = a b", "b\n"),
+        ("else:", "else"),
+        ("foo(a]", "]"),
+        ("class = 1", "= 1"),
+        ("x = a.", "return"),
+        ("é = 'é' é", "é\n"),
+    ],
+)
+def test_the_first_error_is_the_token_at_which_all_versions_gave_up(body, at):
+    text = CLASS.format(body)
+    first = true_errors(PYTHON, text.encode())[0].offset
+    assert text.encode()[first:].decode().startswith(at)
+
+
+def test_a_valid_text_has_none():
+    assert true_errors(PYTHON, CLASS.format("pass").encode()) == ()
+    assert true_errors(PYTHON, b"") == ()
+
+
+def test_an_error_at_the_end_lies_behind_the_last_byte():
+    assert [e.offset for e in true_errors(PYTHON, b"x = (1,\n\n")] == [9]
+
+
+def test_a_later_error_is_found_too():
+    source = b"def f():\n    x = a b\n\n\ndef g():\n    y = c d\n"
+    assert [source[e.offset : e.offset + 1] for e in true_errors(PYTHON, source)] == [b"b", b"d"]
+
+
+def test_a_large_text_is_refused_only_if_it_has_an_error():
+    line = b"x = 1\n"
+    whole = line * (MAX_LOGGED_BYTES // len(line) + 1)
+    assert true_errors(PYTHON, whole) == ()
+    with pytest.raises(ValueError, match="too many"):
+        true_errors(PYTHON, whole + b"x = (\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = foo(a", True),
+        ("if x", True),
+        ("for x i", True),
+        ("x = 'abc", True),
+        ("def f():\n    '''doc of a thing", True),
+        ("x = rb'''a b", True),
+        ("x = f'{a", True),
+        ("", True),
+        ("foo(a))", False),
+        ("x = a b c", False),
+        ("x = a b 'c", False),
+        ("def f(:\n", False),
+    ],
+)
+def test_viable_prefix(text, expected):
+    assert viable_prefix(PYTHON, text) is expected
+
+
+def test_no_prefix_of_real_code_is_refused():
+    for name in ("textwrap.py", "bisect.py", "abc.py"):
+        text = (Path(sysconfig.get_path("stdlib")) / name).read_text("utf-8")[:6_000]
+        for end in range(0, len(text), 301):
+            assert viable_prefix(PYTHON, text[:end]), (name, end)
+
+
+@settings(max_examples=60)
+@given(st.text(alphabet="ab(){}:'\"\n ,=.éif", max_size=40))
+def test_errors_lie_in_the_text_in_order(text):
+    source = text.encode()
+    offsets = [e.offset for e in true_errors(PYTHON, source)]
+    assert offsets == sorted(set(offsets))
+    assert all(0 <= offset <= len(source) for offset in offsets)
+    assert bool(offsets) == PYTHON.parse(source).root_node.has_error
