@@ -135,6 +135,9 @@ def typed_since(now: str, prefix: str, suffix: str) -> str | None:
 
 
 def _log_result(result: CompletionResult) -> None:
+    if result.reason is Reason.ENGINE:
+        log.warning("%s", result.detail)
+        return
     log.info(
         "the engine ended with %s: %d tokens in %d passes, %d of %d prompt tokens run, %.0f ms",
         result.reason,
@@ -144,5 +147,3 @@ def _log_result(result: CompletionResult) -> None:
         result.prompt.total,
         result.ms.total,
     )
-    if result.reason is Reason.ENGINE:
-        log.warning("%s", result.detail)
