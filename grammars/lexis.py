@@ -14,6 +14,9 @@ from remask.grammars.language import Grammar, StringRule
 
 TAB = 8  # columns; as CPython counts them
 
+NEAR = 200_000
+"""Code points before a cursor that are looked at: more would cost a tenth of a second at each key."""
+
 CLOSER = {"(": ")", "[": "]", "{": "}"}
 _INDENT = re.compile(r"[ \t\f]*")
 _STRING_PREFIX = re.compile(r"[ \t\f]*[A-Za-z]{0,2}")
@@ -56,18 +59,26 @@ def width(line: str) -> int:
 
 @lru_cache(maxsize=4)
 def scan_prefix(grammar: Grammar, text: str) -> Lexis:
-    """`scan`, remembered: the text before a cursor is asked about many times in one request."""
-    return scan(grammar, text)
+    """`scan`, remembered: the text before a cursor is asked about many times in one request.
+
+    Of a text longer than NEAR, only the end is scanned, from a line at column 0 that looks like a statement's.
+    """
+    start = 0
+    if len(text) > NEAR and (word := _restart(grammar.text.statement_words)):
+        found = re.compile(rf"^(?=\S){word.pattern}", re.MULTILINE).search(text, len(text) - NEAR)
+        start = found.start() if found else 0
+    return scan(grammar, text, start)
 
 
-def scan(grammar: Grammar, text: str) -> Lexis:
-    """Scan `text` from its start, which is taken to lie outside any string or bracket. Never raises; linear in time."""
-    return _Scanner(grammar, text).run()
+def scan(grammar: Grammar, text: str, start: int = 0) -> Lexis:
+    """Scan `text` from `start`, which is taken to lie outside any string or bracket. Never raises; linear in time."""
+    return _Scanner(grammar, text, start).run()
 
 
 class _Scanner:
-    def __init__(self, grammar: Grammar, text: str) -> None:
+    def __init__(self, grammar: Grammar, text: str, first: int) -> None:
         self.text = text
+        self.first = first
         self.offside = grammar.text.offside
         self.lines: list[CodeLine] = []
         self.breaks: list[int] = []
@@ -76,12 +87,12 @@ class _Scanner:
         self.tokens = tokens(grammar)
         self.restart = _restart(grammar.text.statement_words)
         self.closed = _closed(grammar)
-        self._begin(0)
+        self._begin(first)
 
     def run(self) -> Lexis:
         text, stack = self.text, self.stack
         last: re.Match[str] | None = None
-        for match in self.tokens.finditer(text):
+        for match in self.tokens.finditer(text, self.first):
             kind = match.lastgroup
             if kind == "n":
                 self._newline(match.start())

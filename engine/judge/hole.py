@@ -118,15 +118,16 @@ class Hole:
         On the cursor's line it has to stop where it stops without the draft, and not at once; in a line in brackets
         that goes on below, it has to get further than without.
         """
+        on_line = bool(self.window.rest.strip())
+        goes_on = bool(self._lexis.stack) and not scan(self.grammar, self._statement_with("")).stack
+        if not on_line and not (goes_on and self._end_below(draft) == self._end_below("")):
+            return False
         before, after = self._first_error_below(""), self._first_error_below(draft)
         if before is None or after is None:
             return False
         suffix = self.window.suffix
         first_token = len(encode(suffix)) - len(encode(suffix.lstrip()))
-        if self.window.rest.strip():
-            return before == after > first_token
-        goes_on = bool(self._lexis.stack) and not scan(self.grammar, self._statement_with("")).stack
-        return goes_on and after > max(before, first_token) and self._end_below(draft) == self._end_below("")
+        return before == after > first_token if on_line else after > max(before, first_token)
 
     def only_comments(self, draft: str) -> bool:
         """Whether the draft is a comment, or part of one, on a line that nothing else follows on."""

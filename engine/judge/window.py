@@ -56,9 +56,16 @@ def window(grammar: Grammar, prefix: str, suffix: str) -> Window:
     above = [_space(prefix, lexis.lines[index].start) for index in reversed(chain[outermost + 1 :])]
     head = "".join(space + grammar.gate.wrapper for space in above)
     end = _end(grammar, prefix[lexis.anchor :], suffix, first.indent)
-    foot = _space(suffix, end) if grammar.text.offside and end < len(suffix) else ""
-    foot = f"{foot}{grammar.gate.neutral[0]}\n" if foot in (*above, _space(prefix, first.start)) else ""
+    foot = _foot(grammar, suffix, end, [*above, _space(prefix, first.start)])
     return Window(head, prefix[first.start :], suffix[:end], foot)
+
+
+def _foot(grammar: Grammar, suffix: str, end: int, spaces: list[str]) -> str:
+    """A statement where the file goes on, if that is a column that the window knows: a draft may not close it off."""
+    space = _space(suffix, end)
+    if not grammar.text.offside or end == len(suffix) or space not in spaces:
+        return ""
+    return f"{space}{grammar.gate.neutral[0]}\n"
 
 
 def _enclosing(grammar: Grammar, text: str, lines: tuple[CodeLine, ...]) -> list[int]:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from remask.grammars import grammar_for_language
 from remask.grammars.blocks import block_end, line_end
 

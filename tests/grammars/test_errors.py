@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from remask.grammars import grammar_for_language
 from remask.grammars.errors import MAX_LOGGED_BYTES, true_errors, viable_prefix
 

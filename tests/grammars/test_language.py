@@ -5,6 +5,7 @@ import sys
 from importlib import resources
 
 import pytest
+
 from remask.contract.errors import InputError
 from remask.grammars import GrammarError, grammar_for_language, grammar_for_path, language, language_of, load_grammar
 
@@ -67,7 +68,7 @@ def test_importing_and_looking_up_loads_no_parser():
 )
 def test_a_damaged_file_is_refused_with_its_name_and_reason(old, new, message):
     assert old in PYTHON
-    with pytest.raises(GrammarError, match="python.toml") as error:
+    with pytest.raises(GrammarError, match=r"python\.toml") as error:
         load_grammar(PYTHON.replace(old, new, 1), "python.toml")
     assert message in str(error.value)
     assert isinstance(error.value, InputError)

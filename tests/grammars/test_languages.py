@@ -7,6 +7,7 @@ for nothing.
 from dataclasses import dataclass
 
 import pytest
+
 from remask.contract.messages import Extent, Reason
 from remask.engine.judge.gate import Gate
 from remask.grammars import Grammar, grammar_for_language, grammar_for_path, grammars
@@ -46,7 +47,7 @@ SAMPLES = {
     ),
     "tsx": Sample(
         "a.tsx",
-        "type P = { a: string };\n\nexport function View(p: P) {\n  «const c = String(p.a);\n  return <b>{String(c)}</b>;»\n}\n",
+        "type P = { a: string };\n\nfunction V(p: P) {\n  «const c = String(p.a);\n  return <b>{String(c)}</b>;»\n}\n",
         "// (\nconst x = '(' + \"[\";\n",
     ),
     "go": Sample(
@@ -61,7 +62,7 @@ SAMPLES = {
     ),
     "java": Sample(
         "A.java",
-        "class A {\n    String add(int a, int b) {\n        «int c = a + b;\n        return String.valueOf(c);»\n    }\n}\n",
+        "class A {\n    int add(int a, int b) {\n        «int c = a + b;\n        return abs(c);»\n    }\n}\n",
         '// (\n/* [ */ String x = "(" + \'[\' + """\n{ (""";\n',
     ),
     "c": Sample(
@@ -71,7 +72,7 @@ SAMPLES = {
     ),
     "cpp": Sample(
         "a.cc",
-        "#include <string>\n\nstd::string add(int a, int b) {\n    «auto c = a + b;\n    return std::to_string(c);»\n}\n",
+        "#include <string>\n\nstd::string add(int a, int b) {\n    «auto c = a + b;\n    return to_text(c);»\n}\n",
         "// (\nint n = 1'000'000; auto x = R\"x({ \"( )\" )x\"; char y = '[';\n",
     ),
 }

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+
 from remask.grammars import grammar_for_language
 from remask.grammars.layout import layout_errors
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from remask.grammars import grammar_for_language
-from remask.grammars.lexis import scan, width
+from remask.grammars.lexis import scan, scan_prefix, width
 
 PYTHON = grammar_for_language("python")
 JAVASCRIPT = grammar_for_language("javascript")
@@ -98,6 +99,14 @@ def rows_by_tokenizer(text):
     return rows
 
 
+def test_of_a_large_text_only_the_end_is_scanned():
+    text = "def f(a):\n    return (a)\n\n\n" * 20_000 + "def g(b):\n    x = ("
+    near, whole = scan_prefix(PYTHON, text), scan(PYTHON, text)
+    assert len(near.lines) < len(whole.lines) / 2
+    assert near.lines == whole.lines[-len(near.lines) :]
+    assert (near.stack, near.anchor) == (whole.stack, whole.anchor)
+
+
 @given(st.text(alphabet="a:(){}[]'\"\\#\n \t/*`é", max_size=60), st.sampled_from([PYTHON, JAVASCRIPT]))
 def test_any_text_is_scanned_and_its_lines_lie_in_it(text, grammar):
     lexis = scan(grammar, text)
@@ -106,4 +115,4 @@ def test_any_text_is_scanned_and_its_lines_lie_in_it(text, grammar):
         assert ends[-1] <= line.start < line.tail <= line.end <= len(text)
         ends.append(line.end)
     assert 0 <= lexis.anchor <= len(text)
-    assert set(line.start for line in lexis.lines) <= set(lexis.breaks)
+    assert {line.start for line in lexis.lines} <= set(lexis.breaks)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from remask.contract.messages import Extent
 from remask.grammars import grammar_for_language
 from remask.grammars.regions import completion_extent, enclosing_region
