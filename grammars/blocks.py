@@ -43,6 +43,23 @@ def line_end(grammar: Grammar, prefix: str, draft: str) -> int | None:
     return None
 
 
+def statement_end(grammar: Grammar, prefix: str, draft: str) -> int | None:
+    """Like `line_end`, but a header goes on to the end of its block, its clauses included."""
+    end = line_end(grammar, prefix, draft)
+    if end is None or not grammar.text.offside:
+        return end
+    head = prefix[scan_prefix(grammar, prefix).anchor :]
+    text = head + draft
+    first = next((line for line in scan(grammar, text).lines if line.end >= len(head) + end), None)
+    if first is None or not opens_block(grammar, text, first):
+        return end
+    for line in scan(grammar, text).lines:
+        word = text[line.start : line.tail].split(maxsplit=1)[0].rstrip(":")
+        if line.start > first.start and line.indent <= first.indent and word not in grammar.text.clause_words:
+            return len(text[: line.start].rstrip()) - len(head)
+    return None
+
+
 def opens_block(grammar: Grammar, text: str, line: CodeLine) -> bool:
     """Whether the last code character of `line` is the one that a block follows."""
     return text.endswith(grammar.text.block_opener, line.start, line.tail)

@@ -29,11 +29,12 @@ def longest(points: list[int], holds: Callable[[int], bool]) -> int | None:
     for point in points[:CLOSE_LOOK]:
         if holds(point):
             return point
-    low, step = CLOSE_LOOK, 1
-    while low < len(points):
-        if holds(points[low]):
-            return _back(points, low - step // 2, low, holds)
-        low, step = low + step, step * 2
+    bad, at, step = CLOSE_LOOK - 1, CLOSE_LOOK, 1
+    while at < len(points):
+        if holds(points[at]):
+            return _back(points, bad, at, holds)
+        last = len(points) - 1
+        bad, at, step = at, min(at + step, last) if at < last else len(points), step * 2
     return None
 
 

@@ -87,7 +87,7 @@ class Gate:
             return ""  # the window did not show enough of the file
         if self._window_before or self._whole_before:
             return ADDED
-        return self._unfinished(draft, cut)
+        return "no whole statement at its end" if cut else self._unfinished(draft)
 
     def _whole_parses(self, draft: str) -> bool:
         whole = self.grammar.gate.file_level and len(self.prefix) + len(self.suffix) <= MAX_WHOLE
@@ -124,20 +124,17 @@ class Gate:
         after = window(self.grammar, self.prefix + draft, self.suffix)
         return "" if parses(self.grammar, after.text("")) else "a syntax error in or after the string"
 
-    def _unfinished(self, draft: str, cut: bool) -> str:
+    def _unfinished(self, draft: str) -> str:
         """The objection to a draft in a window that is broken without it and stays so with it."""
         hole = self._hole
         if hole.only_comments(draft):
-            return "nothing but a comment" if cut else ""
+            return ""
         filled = hole.with_ending(draft)
-        if filled is not None:
-            if cut:
-                return "a header without its block"
-            if parses(self.grammar, self._window.text(filled)):
-                return ""
+        if filled is not None and parses(self.grammar, self._window.text(filled)):
+            return ""
         if hole.leaves_open(draft):
             return "a bracket or string that it does not close"
-        if not cut and hole.goes_on_with_list(draft) and hole.viable(f"{draft}\n"):
+        if hole.goes_on_with_list(draft) and hole.viable(f"{draft}\n"):
             return ""
         if hole.holds_alone(draft):
             return ""

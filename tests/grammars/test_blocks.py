@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.grammars import grammar_for_language
-from remask.grammars.blocks import block_end, line_end
+from remask.grammars.blocks import block_end, line_end, statement_end
 
 PYTHON = grammar_for_language("python")
 JAVASCRIPT = grammar_for_language("javascript")
@@ -74,12 +74,33 @@ def test_line_end(prefix, line, after):
     assert line_end(PYTHON, prefix, line) is None
 
 
+@pytest.mark.parametrize(
+    ("prefix", "statement", "after"),
+    [
+        ("    ", "x = 1", "\n    y\n"),
+        ("    ", "for x in y:\n        f(x)", "\n\n    z\n"),
+        ("    for x", " in y:\n        f(x)\n\n        g(x)", "\n    z"),
+        ("", "if a:\n    b\nelse:\n    c", "\nd"),
+        ("", "try:\n    b\nexcept A:\n    c\nfinally: d", "\n@e"),
+        ("", "x = f(\n  1)", "\ny"),
+    ],
+)
+def test_statement_end(prefix, statement, after):
+    assert statement_end(PYTHON, prefix, statement + after) == len(statement)
+    assert statement_end(PYTHON, prefix, statement) is None
+
+
+def test_a_statement_in_braces_ends_with_its_block():
+    statement = "if (a) {\n  b();\n} else {\n  c();\n}"
+    assert statement_end(JAVASCRIPT, "", statement + "\nd();") == len(statement)
+
+
 texts = st.text(alphabet="ab:(){}'\"\\#\n ", max_size=40)
 
 
 @given(texts, texts, st.sampled_from([PYTHON, JAVASCRIPT]))
 def test_an_end_lies_in_the_draft_and_does_not_move_when_the_draft_grows(prefix, draft, grammar):
-    for rule in (block_end, line_end):
+    for rule in (block_end, line_end, statement_end):
         whole = rule(grammar, prefix, draft)
         if whole is not None:
             assert 0 <= whole < len(draft)
