@@ -29,7 +29,6 @@ def decode(
     model: Path | None,
     device: str,
     dtype: str,
-    cache: bool,
 ) -> None:
     """Compare one-token-a-pass decoding with other policies: same weights, same prompts, one run."""
     from remask.engine.evaluation.bench import bench_decode, sample_holes

@@ -11,7 +11,7 @@ from remask.cli.options import engine_options, load_engine
 from remask.cli.show import show
 from remask.cli.source import Place, Source
 from remask.contract.errors import InputError
-from remask.contract.messages import CompletionRequest, CompletionResult, Extent, Reason
+from remask.contract.messages import CompletionRequest, CompletionResult, Extent
 
 
 @click.command()
@@ -19,11 +19,12 @@ from remask.contract.messages import CompletionRequest, CompletionResult, Extent
 @click.option("--at", "places", multiple=True, metavar="LINE:COL", help="Where to complete; both count from 1.")
 @click.option("--language", help="The language, where the file's name does not tell.")
 @click.option("--extent", type=click.Choice([e.value for e in Extent]), default="auto", help="One line or a block.")
-@click.option("--policy", default="default", help="How to decode: default, autoregressive or parallel.")
+@click.option("--policy", default="default", help="How to decode; an unknown one names those there are.")
 @click.option("--max-tokens", default=64, type=int, help="Tokens to write at most.")
 @click.option("--deadline", "deadline_ms", default=10_000, type=int, help="Milliseconds to take at most.")
 @click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a completion.")
+@click.option("--cache/--no-cache", default=True, help="Keep the KV state on disk between calls.")
 @engine_options
 def complete(
     file: Path,
@@ -61,7 +62,7 @@ def complete(
     for request in requests:
         result = engine.complete(request)
         if as_json:
-            click.echo(json.dumps(as_output(source.place, request, result)))
+            click.echo(json.dumps(as_output(request, result)))
         else:
             show(request, result)
     engine.close()
@@ -69,12 +70,11 @@ def complete(
         raise engine.storage_warning
 
 
-def as_output(place: Place, request: CompletionRequest, result: CompletionResult) -> dict[str, object]:
+def as_output(request: CompletionRequest, result: CompletionResult) -> dict[str, object]:
     """The JSON contract of `remask complete`. `range` is the empty span at the cursor, counted from 1."""
     before = request.prefix.rpartition("\n")[2]
     at = {"line": request.prefix.count("\n") + 1, "column": len(before) + 1}
     values = result.to_dict()
     order = ("text", "range", "reason", "language", "tokens", "forwards", "prompt", "ms", "model", "policy", "detail")
     values["range"] = {"start": at, "end": at}
-    values["reason"] = Reason(values["reason"]).value
     return {name: values[name] for name in order}

@@ -45,7 +45,7 @@ class Check:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
-def doctor(as_json: bool, model: Path | None, device: str, dtype: str, cache: bool) -> int:
+def doctor(as_json: bool, model: Path | None, device: str, dtype: str) -> int:
     """Check this installation and complete a line with it."""
     checks = []
     for check in run_checks(lambda: load_engine(model, device, dtype, cache=False)):

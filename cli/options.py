@@ -15,9 +15,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def engine_options(command: F) -> F:
-    """`--model`, `--device`, `--dtype` and `--cache/--no-cache`."""
+    """`--model`, `--device` and `--dtype`."""
     for option in (
-        click.option("--cache/--no-cache", default=True, help="Keep the KV state on disk between calls."),
         click.option("--dtype", default="auto", help="auto, float32 or bfloat16."),
         click.option("--device", default="auto", help="auto, cpu or cuda."),
         click.option(

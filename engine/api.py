@@ -17,6 +17,7 @@ import torch
 
 from remask.contract.errors import StorageError
 from remask.contract.messages import CompletionRequest, CompletionResult, Extent, Reason, Timing
+from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import policy_named
 from remask.engine.decode.request import Budget, Request
@@ -24,7 +25,8 @@ from remask.engine.decode.stop import StopRules, first_line_end
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.models.model import Model
-from remask.engine.prompt import prompt_tokens
+from remask.engine.models.spec import Layout, ModelSpec
+from remask.engine.prompt import build_prompt
 from remask.engine.session import Session, Sessions
 from remask.engine.store import DiskStore
 from remask.grammars import Grammar, GrammarError, grammar_for_language
@@ -32,6 +34,8 @@ from remask.grammars.blocks import block_end, line_end
 from remask.grammars.regions import completion_extent
 
 log = logging.getLogger(__name__)
+
+GATE_MS = 1_000  # what judging may take beyond the decoding's deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,23 +85,22 @@ class Engine:
     def complete(self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False) -> CompletionResult:
         """Fill the request's hole; `cancelled` is asked between passes. Raises InputError for an unknown policy."""
         started = time.monotonic()
-        policy = policy_named(request.policy)
+        policy = policy_named(request.policy, self.model.spec)
         result = partial(CompletionResult, language=request.language, model=self.model.spec.name, policy=policy.name)
         try:
             grammar = grammar_for_language(request.language)
             if grammar is None:
                 return result(text="", reason=Reason.LANGUAGE, detail=f"There is no grammar for {request.language!r}.")
-            gate = Gate(grammar, request.prefix, request.suffix)
+            gate = Gate(grammar, request.prefix, request.suffix, deadline_ms=min(GATE_MS, request.deadline_ms))
         except GrammarError as error:
             self._warn_once(request.language, error)
             grammar = gate = None
-        session = self._open(request.document)
-        tokens = prompt_tokens(self.model, request.prefix, request.suffix)
-        counts = session.prepare(tokens, self.model.transformer, cancelled)
-        prompted = time.monotonic()
         budget = Budget(request.max_tokens, started + request.deadline_ms / 1000, cancelled)
-        hole = Request(session, tokens[-1], policy, budget, forwards=counts.passes)
-        draft, ended = self._decoder.decode(hole, stop_rules(grammar, request))
+        hole = Request(self._open(request.document), policy, budget)
+        prompt = build_prompt(self.model, request.prefix, request.suffix, request.language)
+        counts = self._decoder.prepare(hole, prompt)
+        prompted = time.monotonic()
+        draft, ended = self._decoder.decode(hole, stop_rules(grammar, request, self.model.spec))
         decoded = time.monotonic()
         finished = finish(draft, ended, request.suffix, gate)
         return result(
@@ -144,21 +147,22 @@ class Engine:
         return session
 
 
-def stop_rules(grammar: Grammar | None, request: CompletionRequest) -> StopRules:
+def stop_rules(grammar: Grammar | None, request: CompletionRequest, spec: ModelSpec) -> StopRules:
     """The end of the line or of the block, as the request or else the text around the cursor wants it.
 
     Without a grammar it is the end of the first line that holds something.
     """
+    rules = partial(StopRules, suffix=request.suffix, reply_end=reply_end if spec.layout is Layout.CHAT else None)
     extent = request.extent
     if grammar is None:
-        return StopRules(Reason.LINE, request.suffix, first_line_end)
+        return rules(Reason.LINE, end=first_line_end)
     if extent is Extent.AUTO:
         extent = completion_extent(grammar, request.prefix, request.suffix)
     if extent is Extent.BLOCK:
-        return StopRules(Reason.BLOCK, request.suffix, partial(block_end, grammar, request.prefix))
+        return rules(Reason.BLOCK, end=partial(block_end, grammar, request.prefix))
     if request.suffix.partition("\n")[0].strip():
-        return StopRules(Reason.LINE, request.suffix, first_line_end)
-    return StopRules(Reason.LINE, request.suffix, partial(line_end, grammar, request.prefix))
+        return rules(Reason.LINE, end=first_line_end)
+    return rules(Reason.LINE, end=partial(line_end, grammar, request.prefix))
 
 
 def _milliseconds(start: float, end: float) -> float:

@@ -1,26 +1,50 @@
-"""Lays out what the model reads: `[suffix][prefix]`, so that typing only appends, in windows that move in steps.
+"""Lays out what the model reads, in windows that move in steps, so that a keystroke leaves most of it as it was.
 
 A window depends on the text alone, never on earlier requests: a cold session reads what a warm one has.
-Knows the spec's tokens and bounds; knows no KV state.
+Knows the spec's layout, marks and bounds; knows no KV state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from remask.engine.chat import chat_prompt
 from remask.engine.models.model import Model
+from remask.engine.models.spec import Layout
 
 CHARACTERS_PER_TOKEN = 3  # a low guess for source code; a window with more tokens than its bound is halved
 STEPS_PER_WINDOW = 4  # the window's start moves by a quarter: most keystrokes leave it where it is
 
 
-def prompt_tokens(model: Model, prefix: str, suffix: str) -> list[int]:
-    """`[suffix token] suffix [prefix token] prefix`, or without the suffix part where nothing follows."""
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Tokens before the hole, and those after it where the checkpoint reads both sides."""
+
+    tokens: list[int]
+    after: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.tokens) + len(self.after)
+
+
+def build_prompt(model: Model, prefix: str, suffix: str, language: str = "") -> Prompt:
+    """The prompt for the hole between `prefix` and `suffix`, as the checkpoint's layout wants it.
+
+    Raises ModelError where the layout is a chat and the tokenizer has none of the known marks of turns.
+    """
     spec = model.spec
-    after = _bounded(model, suffix, spec.suffix_tokens, suffix_window)
-    before = _bounded(model, prefix, spec.prefix_tokens, prefix_window)
-    head = [spec.suffix_id, *after] if after else []
-    return [*head, spec.prefix_id, *before]
+    before, before_text = _bounded(model, prefix, spec.prefix_tokens, prefix_window)
+    after, after_text = _bounded(model, suffix, spec.suffix_tokens, suffix_window)
+    if spec.layout is Layout.SUFFIX_PREFIX:
+        head = [spec.suffix_id, *after] if after else []
+        return Prompt([*head, spec.prefix_id, *before])
+    if spec.layout is Layout.FIM:
+        return Prompt([spec.prefix_id, *before, spec.suffix_id, *after, spec.middle_id])
+    if spec.layout is Layout.HOLE:
+        # Logits that predict the next position need a token before the first.
+        return Prompt(before or [spec.end_ids[0]], after)
+    return Prompt(chat_prompt(model, before_text, after_text, language))
 
 
 def prefix_window(prefix: str, characters: int) -> str:
@@ -41,10 +65,11 @@ def suffix_window(suffix: str, characters: int) -> str:
     return suffix[: line or characters]
 
 
-def _bounded(model: Model, text: str, tokens: int, window: Callable[[str, int], str]) -> list[int]:
+def _bounded(model: Model, text: str, tokens: int, window: Callable[[str, int], str]) -> tuple[list[int], str]:
+    """Tokens of the largest window that has at most `tokens` of them, and its text."""
     characters = tokens * CHARACTERS_PER_TOKEN
     ids = model.encode(window(text, characters))
     while len(ids) > tokens:
         characters //= 2
         ids = model.encode(window(text, characters))
-    return ids
+    return ids, window(text, characters)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from remask.contract.messages import PromptCounts
 from remask.engine.models.kv import KVCache
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.transformer import Transformer
 
 PREFILL_CHUNK = 256  # tokens a pass: bounds activations, and cancelling waits for no more than one
 DEFAULT_BUDGET_BYTES = 512 * 1024 * 1024
@@ -23,35 +23,40 @@ class Session:
         self.cache = cache
         self.tokens: list[int] = []
 
-    def prepare(
-        self, prompt: list[int], transformer: Transformer, cancelled: Callable[[], bool] = lambda: False
-    ) -> PromptCounts:
-        """Read all of `prompt` but its last token, reusing the longest common prefix of what is there.
+    def cut_to(self, tokens: list[int], step: int = 1) -> int:
+        """Forget everything from the first token that differs from `tokens` on; returns how many stay.
 
-        The last token is left out because the first pass of decoding starts with it. Stops between chunks
-        when cancelled; the session stays usable.
+        With a `step` only whole blocks of that many tokens stay.
         """
-        kept = self.cut_to(prompt)
-        missing = prompt[kept:-1]
-        passes = 0
-        for at in range(0, len(missing), PREFILL_CHUNK):
-            if cancelled():
-                break
-            chunk = missing[at : at + PREFILL_CHUNK]
-            transformer.forward(Pass.causal(chunk, self.cache.length, transformer.device), self.cache)
-            self.commit(chunk)
-            passes += 1
-        return PromptCounts(total=len(prompt), cached=kept, run=len(self.tokens) - kept, passes=passes)
-
-    def cut_to(self, prompt: list[int]) -> int:
-        """Forget everything from the first token that differs from `prompt[:-1]`; returns how many stay."""
-        limit = min(len(self.tokens), len(prompt) - 1)
-        kept = next((i for i in range(limit) if self.tokens[i] != prompt[i]), limit)
+        limit = min(len(self.tokens), len(tokens))
+        kept = next((i for i in range(limit) if self.tokens[i] != tokens[i]), limit) // step * step
         del self.tokens[kept:]
         self.cache.truncate(kept)
         return kept
 
-    def commit(self, tokens: list[int]) -> None:
+    def extend(
+        self,
+        tokens: list[int],
+        forward: Callable[[list[int], int], object],
+        cancelled: Callable[[], bool] = lambda: False,
+        step: int = 1,
+    ) -> PromptCounts:
+        """Read `tokens` behind what is held, in chunks; `forward` gets a chunk and its first position.
+
+        A chunk is a whole number of steps. Stops between chunks when cancelled; the session stays usable.
+        """
+        kept, passes = len(self.tokens), 0
+        size = max(step, PREFILL_CHUNK // step * step)
+        for at in range(0, len(tokens), size):
+            if cancelled():
+                break
+            chunk = tokens[at : at + size]
+            forward(chunk, self.cache.length)
+            self.keep(chunk)
+            passes += 1
+        return PromptCounts(cached=kept, run=len(self.tokens) - kept, passes=passes)
+
+    def keep(self, tokens: list[int]) -> None:
         """Declare the entries that the last causal pass wrote for `tokens` valid."""
         self.cache.advance(len(tokens))
         self.tokens += tokens
@@ -86,16 +91,14 @@ class Sessions:
         if session is None:
             session = self._by_document[document] = Session(self._transformer.new_cache())
         self._by_document.move_to_end(document)
-        self._evict(keep=document)
+        self._evict()
         return session
 
     def close(self, document: str) -> None:
         """Forget the document's session, if there is one."""
         self._by_document.pop(document, None)
 
-    def _evict(self, keep: str) -> None:
+    def _evict(self) -> None:
+        """The newest session stays, however large it is."""
         while self.nbytes > self._budget and len(self._by_document) > 1:
-            oldest = next(iter(self._by_document))
-            if oldest == keep:
-                break
-            del self._by_document[oldest]
+            self._by_document.popitem(last=False)

@@ -75,7 +75,7 @@ class DiskStore:
             if tensors["tokens"].shape != tensors["kv"].shape[3:4]:
                 raise ValueError("lengths differ")
             session.cache.restore(tensors["kv"])
-            session.tokens = [int(t) for t in tensors["tokens"]]
+            session.tokens = list(tensors["tokens"].tolist())
         except (ValueError, KeyError, SafetensorError):
             with _refusals():
                 self._cache.delete(self._key(document))

@@ -10,10 +10,13 @@ class Canvas:
     """B positions, each masked or committed.
 
     tokens: [B] int64, the mask token where open. open: [B] bool. confidence: [B] float32, the probability
-    a position was committed with, 0 where open.
+    a position was committed with, 0 where open. settled: leading
+    positions whose KV is written already.
     """
 
     def __init__(self, size: int, mask_id: int) -> None:
+        self.mask_id = mask_id
+        self.settled = 0
         self.tokens = torch.full((size,), mask_id, dtype=torch.int64)
         self.open = torch.ones(size, dtype=torch.bool)
         self.confidence = torch.zeros(size)
@@ -33,10 +36,25 @@ class Canvas:
         self.confidence = torch.where(chosen, probability, self.confidence)
         self.open &= ~chosen
 
+    def filled(self) -> list[int]:
+        """All tokens, the mask token where a position is open."""
+        return list(self.tokens.tolist())
+
     def leading_run(self) -> list[int]:
         """The committed tokens before the first open position."""
         closed = int(self.open.to(torch.int64).argmax()) if bool(self.open.any()) else len(self)
-        return [int(t) for t in self.tokens[:closed]]
+        return self.filled()[:closed]
+
+
+def first_window(open_: Tensor, size: int) -> Tensor:
+    """The open positions of the first stretch of `size` that has any ([B] bool); all of them where size is 0.
+
+    Source: the sub-blocks of Fast-dLLM v2 (Wu et al. 2025).
+    """
+    if size == 0:
+        return open_
+    number = torch.arange(len(open_)) // size
+    return open_ & (number == number[open_].min())
 
 
 def commit_confident(probability: Tensor, open_: Tensor, threshold: float) -> Tensor:

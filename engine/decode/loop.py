@@ -1,21 +1,24 @@
-"""The decode loop: plan a canvas, denoise it, verify it, take what holds; until a stop rule fires.
+"""The decode loop: a canvas, denoised, verified or settled, taken; until a stop rule fires.
 
-Knows the model, the session and the rules; knows no file, no editor and no grammar. With exact
-verification the tokens equal greedy one-token-a-pass decoding of the same weights.
+Knows a reader, a request and rules; knows no file, no editor and no grammar. With exact verification the
+tokens equal greedy one-token-a-pass decoding of the same weights.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from remask.contract.messages import Reason
-from remask.engine.decode.canvas import Canvas, accepted, commit_confident
+from remask.contract.messages import PromptCounts, Reason
+from remask.engine.decode.canvas import Canvas, commit_confident, first_window
 from remask.engine.decode.policy import Verify
+from remask.engine.decode.regimes import reader_for
+from remask.engine.decode.regimes.bidirectional import resize
 from remask.engine.decode.request import Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model
-from remask.engine.models.transformer import Pass
+from remask.engine.prompt import Prompt
+
+Ended = tuple[str, Reason]
 
 
 class Decoder:
@@ -23,22 +26,30 @@ class Decoder:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._transformer = model.transformer
-        spec = model.spec
-        self._never = torch.tensor([spec.mask_id, spec.prefix_id, spec.suffix_id], device=self._transformer.device)
+        self._spec = model.spec
+        self._reader = reader_for(model)
 
     @torch.inference_mode()
-    def decode(self, request: Request, rules: StopRules) -> tuple[str, Reason]:
+    def prepare(self, request: Request, prompt: Prompt) -> PromptCounts:
+        """Read what the request's session lacks of the prompt, as far as its time goes."""
+        counts = self._reader.prepare(request, prompt, lambda: request.budget.spent(0) is not None)
+        request.forwards += counts.passes
+        return PromptCounts(total=len(prompt), cached=counts.cached, run=counts.run, passes=counts.passes)
+
+    @torch.inference_mode()
+    def decode(self, request: Request, rules: StopRules) -> Ended:
         """Fill the hole; returns the text and why it ends there. The session stays usable whatever happens."""
         while (spent := request.budget.spent(len(request.written))) is None:
             canvas = self._plan(request)
-            draft = self._denoise(request, canvas)
+            canvas = self._denoise(request, canvas)
             if request.policy.verify is Verify.EXACT:
-                ended = self._take(request, self._verify(request, draft), rules)
+                ended = self._take(request, self._reader.verify(request, canvas.leading_run()), rules)
             else:
-                ended = self._take(request, draft, rules)
+                ended = self._take(request, canvas.leading_run(), rules)
+                if ended is None and self._reader.one_canvas:
+                    ended = self._model.decode(request.written), Reason.END
                 if ended is None:
-                    self._write(request, draft)
+                    self._reader.settle(request, canvas)
             if ended is not None:
                 return ended
         return self._model.decode(request.written), spent
@@ -46,60 +57,37 @@ class Decoder:
     def _plan(self, request: Request) -> Canvas:
         """The next canvas: the policy's size, less what the budget leaves over for the verifying pass's own token."""
         own = 1 if request.policy.verify is Verify.EXACT else 0
-        size = min(request.policy.canvas, request.room - own)
-        return Canvas(max(0, size), self._model.spec.mask_id)
+        size = max(0, min(request.policy.canvas, request.room - own))
+        return self._reader.canvas(request, size) if request.policy.canvas else Canvas(0, self._spec.mask_id)
 
-    def _denoise(self, request: Request, canvas: Canvas) -> list[int]:
-        """Commit confident predictions pass by pass; returns the draft.
+    def _denoise(self, request: Request, canvas: Canvas) -> Canvas:
+        """Commit confident predictions pass by pass.
 
         Where the passes run out, a verified draft ends at the first open position (verifying goes on from
         there anyway); an unverified one takes the best predictions for what is open.
         """
-        for number in range(request.policy.passes if len(canvas) else 0):
-            predicted, probability = self._predict(request, canvas)
-            threshold = request.policy.threshold
-            if request.policy.verify is Verify.OFF and number + 1 == request.policy.passes:
-                threshold = 0.0
-            canvas.commit(predicted, probability, commit_confident(probability, canvas.open, threshold))
-            if canvas.resolved:
+        passes = request.policy.passes
+        for number in range(passes):
+            if canvas.resolved or request.budget.cancelled():
                 break
-        return canvas.leading_run()
+            last = request.policy.verify is Verify.OFF and number + 1 >= passes
+            self._step(request, canvas, 0.0 if last else request.policy.threshold)
+            if self._spec.expand_id >= 0:
+                canvas = resize(canvas, -1 if last else self._spec.expand_id, self._spec.delete_id)
+        return canvas
 
-    def _predict(self, request: Request, canvas: Canvas) -> tuple[Tensor, Tensor]:
-        """One denoising pass: the best token and its probability for every open position, [B] each.
-
-        The canvas is read shifted: its row of position i predicts token i + 1, so it starts at the last
-        known token and its last position is not read.
-        """
-        read = [request.last, *(int(t) for t in canvas.tokens[:-1])]
-        hidden = self._forward(request, Pass.canvas(read, request.session.cache.length, self._transformer.device))
-        rows = canvas.open.nonzero()[:, 0]
-        best = self._scores(hidden[rows]).softmax(-1).max(-1)  # [R] each
+    def _step(self, request: Request, canvas: Canvas, threshold: float) -> None:
+        """One denoising pass: predict the open positions, commit those that are sure, at least one."""
+        best = self._reader.predict(request, canvas).softmax(-1).max(-1)  # [R] each
         predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
-        predicted[rows], probability[rows] = best.indices.cpu(), best.values.cpu()
-        return predicted, probability
+        predicted[canvas.open], probability[canvas.open] = best.indices.cpu(), best.values.cpu()
+        window = first_window(canvas.open, self._spec.sub_block if threshold else 0)
+        canvas.commit(predicted, probability, commit_confident(probability, window, threshold))
 
-    def _verify(self, request: Request, draft: list[int]) -> list[int]:
-        """One causal pass that writes KV and scores the draft: what it accepts, and its own next token."""
-        read = [request.last, *draft]
-        hidden = self._forward(request, Pass.causal(read, request.session.cache.length, self._transformer.device))
-        own = [int(t) for t in self._scores(hidden).argmax(-1)]  # own[i] follows read[i]
-        count = accepted(draft, own)
-        request.session.commit(read[: count + 1])
-        request.last = own[count]
-        return [*draft[:count], own[count]]
-
-    def _write(self, request: Request, draft: list[int]) -> None:
-        """The causal pass of an unverified draft: it only writes KV."""
-        read = [request.last, *draft[:-1]]
-        self._forward(request, Pass.causal(read, request.session.cache.length, self._transformer.device))
-        request.session.commit(read)
-        request.last = draft[-1]
-
-    def _take(self, request: Request, tokens: list[int], rules: StopRules) -> tuple[str, Reason] | None:
+    def _take(self, request: Request, tokens: list[int], rules: StopRules) -> Ended | None:
         """Append tokens one by one; returns the finished text as soon as a rule says that it ends."""
         for token in tokens:
-            if token in self._model.spec.end_ids:
+            if token in self._spec.end_ids:
                 return self._model.decode(request.written), Reason.END
             request.written.append(token)
             text = self._model.decode(request.written)
@@ -108,11 +96,3 @@ class Decoder:
             if request.room == 0:
                 return text, Reason.BUDGET
         return None
-
-    def _forward(self, request: Request, step: Pass) -> Tensor:
-        request.forwards += 1
-        return self._transformer.forward(step, request.session.cache)
-
-    def _scores(self, hidden: Tensor) -> Tensor:
-        """Logits [R, vocab] float32 with the mask token and the prompt's own marks out of reach."""
-        return self._transformer.logits(hidden).index_fill_(-1, self._never, -torch.inf)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from remask.contract.errors import InputError
+from remask.engine.models.spec import ModelSpec
 
 MAX_CANVAS = 256
 
@@ -49,13 +50,25 @@ POLICIES = {
         Policy(name="default", canvas=4, threshold=0.3, passes=1, verify=Verify.EXACT),
         Policy(name="autoregressive", canvas=0, threshold=1.0, passes=1, verify=Verify.EXACT),
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
+        # For checkpoints that write whole blocks: 0.9 is what Fast-dLLM v2, SDAR and LLaDA 2 publish.
+        Policy(name="confident", canvas=64, threshold=0.9, passes=64, verify=Verify.OFF),
+        Policy(name="one_by_one", canvas=64, threshold=1.0, passes=256, verify=Verify.OFF),
     )
 }
 
 
-def policy_named(name: str) -> Policy:
-    """The policy called `name`; raises InputError for an unknown one."""
-    try:
-        return POLICIES[name]
-    except KeyError:
-        raise InputError(f"There is no policy {name!r}; there are {', '.join(POLICIES)}.") from None
+def policy_named(name: str, spec: ModelSpec) -> Policy:
+    """The policy called `name` for a checkpoint, whose own default is called "default".
+
+    Raises InputError for an unknown policy, and for one that verifies with weights that cannot.
+    """
+    policy = POLICIES.get(spec.policy if name == "default" else name)
+    if policy is None:
+        raise InputError(f"There is no policy {name!r}; there are {', '.join(POLICIES)}.")
+    if policy.verify is Verify.EXACT and not spec.verifies:
+        unverified = ", ".join(p.name for p in POLICIES.values() if p.verify is Verify.OFF)
+        raise InputError(
+            f"The policy {policy.name!r} verifies, and {spec.name} was not trained to be read causally.",
+            advice=f"Use {unverified}.",
+        )
+    return policy

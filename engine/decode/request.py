@@ -34,13 +34,17 @@ class Budget:
 class Request:
     """A hole being filled.
 
-    `last` is the newest known token: it is not in the session yet, and every pass starts with it.
+    `pending` are known tokens before the canvas that the session does not hold yet, `after` those behind the
+    hole where the checkpoint reads both sides. `following` is the next block's first token where the block
+    before has decided it. `forwards` counts every pass.
     """
 
     session: Session
-    last: int
     policy: Policy
     budget: Budget
+    pending: list[int] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+    following: int | None = None
     written: list[int] = field(default_factory=list)
     forwards: int = 0
 

@@ -31,9 +31,10 @@ class Stop:
 
 
 class StopRules:
-    """The rules for one hole: `end` finishes what `reason` (LINE or BLOCK) names."""
+    """The rules for one hole: `end` finishes what `reason` (LINE or BLOCK) names, `reply_end` a chat's code block."""
 
-    def __init__(self, reason: Reason, suffix: str, end: EndRule) -> None:
+    def __init__(self, reason: Reason, suffix: str, end: EndRule, reply_end: EndRule | None = None) -> None:
+        self._reply_end = reply_end
         self._reason = reason
         self._end = end
         self._following = _first_line(suffix)
@@ -42,7 +43,10 @@ class StopRules:
         """Where `text` ends, or None while it may go on."""
         end = self._end(text)
         own = None if end is None else Stop(end, self._reason)
-        return min((s for s in (own, self._suffix(text)) if s is not None), key=lambda s: s.length, default=None)
+        closed = self._reply_end(text) if self._reply_end else None
+        reply = None if closed is None else Stop(closed, Reason.END)
+        found = [s for s in (reply, own, self._suffix(text)) if s is not None]
+        return min(found, key=lambda s: s.length, default=None)
 
     def _suffix(self, text: str) -> Stop | None:
         """A complete new line repeats the first line that follows the hole."""

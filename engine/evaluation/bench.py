@@ -21,11 +21,12 @@ from remask.engine.decode.policy import Policy, policy_named
 from remask.engine.decode.request import Budget, Request
 from remask.engine.models.model import Model
 from remask.engine.models.transformer import Pass
-from remask.engine.prompt import prompt_tokens
+from remask.engine.prompt import Prompt, build_prompt
 from remask.engine.session import Session
 from remask.grammars import grammar_for_language
 
 BASELINE = "autoregressive"
+SLOWEST_UNVERIFIED = "one_by_one"  # the baseline of checkpoints that cannot be read causally
 SOURCES = ("contract", "engine.decode", "engine.models", "grammars", "lsp_server")
 
 
@@ -112,7 +113,8 @@ def bench_decode(
     model: Model, holes: list[Hole], policies: list[str], max_tokens: int, advance: Callable[[], None] = lambda: None
 ) -> Report:
     """Decode every hole by the baseline and each policy in turn. Raises InputError for an unknown policy."""
-    named = [policy_named(BASELINE), *(policy_named(p) for p in policies if p != BASELINE)]
+    baseline = BASELINE if model.spec.verifies else SLOWEST_UNVERIFIED
+    named = [policy_named(p, model.spec) for p in dict.fromkeys([baseline, *policies])]
     transformer = model.transformer
     report = Report(
         model=model.spec.name,
@@ -128,12 +130,12 @@ def bench_decode(
     for hole in holes:
         for policy in named:
             runs[policy.name].append(_decode(model, session, hole, policy, max_tokens))
-        for policy in named[1:]:
-            pair = runs[BASELINE][-1], runs[policy.name][-1]
+        for policy in named[1:] if model.spec.verifies else []:
+            pair = runs[baseline][-1], runs[policy.name][-1]
             if pair[0].tokens != pair[1].tokens:
                 report.differences.append(_difference(model, session, hole, policy.name, *pair))
         advance()
-    report.rows = [_row(p.name, runs[p.name], runs[BASELINE]) for p in named]
+    report.rows = [_row(p.name, runs[p.name], runs[baseline]) for p in named]
     return report
 
 
@@ -151,17 +153,14 @@ def _holes(name: str, text: str) -> list[Hole]:
 
 
 def _decode(model: Model, session: Session, hole: Hole, policy: Policy, max_tokens: int) -> _Run:
-    prompt = prompt_tokens(model, hole.prefix, hole.suffix)
-    session.prepare(prompt, model.transformer)
-    grammar = grammar_for_language("python")
-    assert grammar is not None
-    rules = stop_rules(
-        grammar, CompletionRequest(document=hole.name, language="python", prefix=hole.prefix, suffix=hole.suffix)
-    )
-    request = Request(session, prompt[-1], policy, Budget(max_tokens))
+    asked = CompletionRequest(document=hole.name, language="python", prefix=hole.prefix, suffix=hole.suffix)
+    rules = stop_rules(grammar_for_language("python"), asked, model.spec)
+    request = Request(session, policy, Budget(max_tokens))
+    decoder = Decoder(model)
+    before = decoder.prepare(request, build_prompt(model, hole.prefix, hole.suffix, "python")).passes
     started = time.perf_counter()
-    text, _ = Decoder(model).decode(request, rules)
-    return _Run(text, request.written, request.forwards, time.perf_counter() - started)
+    text, _ = decoder.decode(request, rules)
+    return _Run(text, request.written, request.forwards - before, time.perf_counter() - started)
 
 
 def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _Run, other: _Run) -> Difference:
@@ -172,12 +171,11 @@ def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _
         min(len(base.tokens), len(other.tokens)),
     )
     first, second = (run.tokens[shared] if shared < len(run.tokens) else end for run in (base, other))
-    prompt = prompt_tokens(model, hole.prefix, hole.suffix) + base.tokens[:shared]
-    session.prepare(prompt, model.transformer)
-    hidden = model.transformer.forward(
-        Pass.causal(prompt[-1:], session.cache.length, model.transformer.device), session.cache
-    )
-    scores = model.transformer.logits(hidden)[0].log_softmax(-1)
+    prompt = build_prompt(model, hole.prefix, hole.suffix, "python")
+    request = Request(session, policy_named(BASELINE, model.spec), Budget(1))
+    Decoder(model).prepare(request, Prompt(prompt.tokens + base.tokens[:shared], prompt.after))
+    step = Pass.causal(request.pending, session.cache.length, model.transformer.device)
+    scores = model.transformer.logits(model.transformer.forward(step, session.cache)[-1:])[0].log_softmax(-1)
     return Difference(
         hole=hole.name,
         policy=policy,

@@ -6,9 +6,9 @@ Knows texts and the gate; knows nothing of tokens.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from remask.contract.messages import Reason
+from remask.engine.judge.gate import Gate
 from remask.engine.judge.overlap import without_overlap
 
 UNFINISHED = frozenset({Reason.BUDGET, Reason.DEADLINE})
@@ -23,25 +23,7 @@ class Finished:
     detail: str = ""
 
 
-class Judge(Protocol):
-    """What `finish` needs of a gate."""
-
-    def check(self, draft: str) -> GateVerdict:
-        """How much of the draft holds."""
-
-
-class GateVerdict(Protocol):
-    """A gate's answer: the text that holds, and None, CUT or SYNTAX."""
-
-    @property
-    def text(self) -> str: ...  # noqa: D102 - the class says it
-    @property
-    def reason(self) -> Reason | None: ...  # noqa: D102
-    @property
-    def detail(self) -> str: ...  # noqa: D102
-
-
-def finish(draft: str, ended: Reason, suffix: str, judge: Judge | None) -> Finished:
+def finish(draft: str, ended: Reason, suffix: str, judge: Gate | None) -> Finished:
     """Trim and judge a draft that ended for the reason `ended`; without a judge only trim it."""
     if ended is Reason.CANCELLED:
         return Finished("", ended)

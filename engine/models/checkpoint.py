@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -22,6 +23,7 @@ from remask.engine.models.spec import Shape
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 SUMS = "SHA256SUMS"
+HEAD = "lm_head.weight"
 ALIGNMENT = 64  # elements; every view starts on a cache line
 CHUNK_ROWS = 512  # rows dequantised at a time: bounds the float32 copy that a narrower result needs
 
@@ -45,10 +47,13 @@ def read_weights(folder: Path, shape: Shape, *, dtype: torch.dtype, device: torc
     An int8 matrix [out, in] with float32 `<name>_scale` [out] stands for int8 * scale[:, None]. Raises
     ModelError for missing, damaged, superfluous or misshapen tensors; nothing is kept then.
     """
+    shards = _shards(folder)
+    if any(HEAD in names for names in shards.values()):
+        shape = replace(shape, tied_embeddings=False)  # some checkpoints untie the head and leave the flag
     weights = _allocate(expected_tensors(shape), dtype, device)
     missing = set(weights)
     sums = _checksums(folder)
-    for path, names in _shards(folder).items():
+    for path, names in shards.items():
         _verify(path, sums.get(path.name))
         unknown = [n for n in names if n.removesuffix("_scale") not in weights]
         if unknown:
@@ -70,20 +75,31 @@ def expected_tensors(shape: Shape) -> dict[str, tuple[int, ...]]:
         "model.norm.weight": (s.width,),
     }
     if not s.tied_embeddings:
-        names["lm_head.weight"] = (s.vocab, s.width)
+        names[HEAD] = (s.vocab, s.width)
     for i in range(s.layers):
-        at = f"model.layers.{i}."
-        names |= {
-            at + "input_layernorm.weight": (s.width,),
-            at + "post_attention_layernorm.weight": (s.width,),
-            at + "self_attn.q_proj.weight": (s.heads * s.head_dim, s.width),
-            at + "self_attn.k_proj.weight": (s.kv_heads * s.head_dim, s.width),
-            at + "self_attn.v_proj.weight": (s.kv_heads * s.head_dim, s.width),
-            at + "self_attn.o_proj.weight": (s.width, s.heads * s.head_dim),
-            at + "mlp.gate_proj.weight": (s.mlp_width, s.width),
-            at + "mlp.up_proj.weight": (s.mlp_width, s.width),
-            at + "mlp.down_proj.weight": (s.width, s.mlp_width),
-        }
+        names |= {f"model.layers.{i}.{name}": size for name, size in _layer_tensors(shape).items()}
+    return names
+
+
+def _layer_tensors(s: Shape) -> dict[str, tuple[int, ...]]:
+    queries, keys = s.heads * s.head_dim, s.kv_heads * s.head_dim
+    names: dict[str, tuple[int, ...]] = {
+        "input_layernorm.weight": (s.width,),
+        "post_attention_layernorm.weight": (s.width,),
+        "self_attn.q_proj.weight": (queries, s.width),
+        "self_attn.k_proj.weight": (keys, s.width),
+        "self_attn.v_proj.weight": (keys, s.width),
+        "self_attn.o_proj.weight": (s.width, queries),
+        "mlp.gate_proj.weight": (s.mlp_width, s.width),
+        "mlp.up_proj.weight": (s.mlp_width, s.width),
+        "mlp.down_proj.weight": (s.width, s.mlp_width),
+    }
+    if s.qkv_bias:
+        names |= {f"self_attn.{p}_proj.bias": (size,) for p, size in (("q", queries), ("k", keys), ("v", keys))}
+    if s.o_bias:
+        names["self_attn.o_proj.bias"] = (s.width,)
+    if s.qk_norm:
+        names |= {"self_attn.q_norm.weight": (s.head_dim,), "self_attn.k_norm.weight": (s.head_dim,)}
     return names
 
 

@@ -68,10 +68,10 @@ class KVCache:
         return self._buffer[:, :, :, : self.length].contiguous()
 
     def restore(self, entries: Tensor) -> None:
-        """Inverse of `snapshot`; raises ValueError where the sizes are another model's."""
+        """Inverse of `snapshot`; raises ValueError where sizes or precision are another model's."""
         expected = (2, self._shape.layers, self._shape.kv_heads, entries.shape[3], self._shape.head_dim)
-        if entries.shape != expected:
-            raise ValueError(f"KV entries of shape {tuple(entries.shape)}, expected {expected}")
+        if entries.shape != expected or entries.dtype != self._buffer.dtype:
+            raise ValueError(f"KV entries {entries.dtype} {tuple(entries.shape)}, expected {expected}")
         self.length = 0
         self.reserve(entries.shape[3])
         self._buffer[:, :, :, : entries.shape[3]] = entries

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from remask.contract.errors import InputError, ModelError
 from remask.engine.models.checkpoint import fingerprint, read_tokenizer, read_weights
+from remask.engine.models.families import read_spec
 from remask.engine.models.spec import ModelSpec
 from remask.engine.models.transformer import Transformer
 
@@ -24,7 +25,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What the decoder works with. `fingerprint` names these very weights."""
+    """What the decoder works with. `fingerprint` names these very weights in this precision."""
 
     spec: ModelSpec
     tokenizer: Tokenizer
@@ -39,11 +40,12 @@ class Model:
             raise ModelError(f"There is no checkpoint folder {folder}.")
         where = choose_device(device)
         tokenizer = read_tokenizer(folder)
-        spec = ModelSpec.read(folder, tokenizer)
+        spec = read_spec(folder, tokenizer)
         if tokenizer.get_vocab_size(with_added_tokens=True) > spec.shape.vocab:
             raise ModelError(f"The tokenizer in {folder} has more tokens than the model's {spec.shape.vocab}.")
         weights = read_weights(folder, spec.shape, dtype=choose_dtype(dtype, where), device=where)
-        return cls(spec, tokenizer, Transformer(spec.shape, weights), fingerprint(folder))
+        transformer = Transformer(spec.shape, weights)
+        return cls(spec, tokenizer, transformer, f"{fingerprint(folder)}-{transformer.dtype}-{where.type}")
 
     def encode(self, text: str) -> list[int]:
         """Tokens of source text; the names of special tokens in it are plain text."""

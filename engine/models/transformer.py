@@ -40,6 +40,19 @@ class Pass:
         return cls(torch.tensor(tokens, device=device), torch.arange(start, start + count, device=device), mask)
 
     @classmethod
+    def block_causal(cls, tokens: list[int], start: int, block: int, device: torch.device) -> Pass:
+        """Each token sees its own aligned block of `block` positions whole, and all blocks before it."""
+        positions = torch.arange(start, start + len(tokens), device=device)
+        number = positions // block
+        return cls(torch.tensor(tokens, device=device), positions, number[:, None] >= number[None, :])
+
+    @classmethod
+    def ordered(cls, tokens: list[int], positions: list[int], device: torch.device) -> Pass:
+        """Each token sees itself and those listed before it, wherever their positions are (WeDLM's reordering)."""
+        causal = torch.ones(len(tokens), len(tokens), dtype=torch.bool, device=device).tril()
+        return cls(torch.tensor(tokens, device=device), torch.tensor(positions, device=device), causal)
+
+    @classmethod
     def canvas(cls, tokens: list[int], start: int, device: torch.device) -> Pass:
         """All tokens see each other."""
         count = len(tokens)
@@ -48,7 +61,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of one layer, each [out, in] (norms: [width])."""
+    """Weights of one layer, each [out, in] (norms: [width] or [head_dim], biases: [out]); None what the model lacks."""
 
     attention_norm: Tensor
     q: Tensor
@@ -59,6 +72,12 @@ class Layer:
     gate: Tensor
     up: Tensor
     down: Tensor
+    q_bias: Tensor | None = None
+    k_bias: Tensor | None = None
+    v_bias: Tensor | None = None
+    o_bias: Tensor | None = None
+    q_norm: Tensor | None = None
+    k_norm: Tensor | None = None
 
 
 class Transformer:
@@ -67,7 +86,7 @@ class Transformer:
     def __init__(self, shape: Shape, weights: Mapping[str, Tensor]) -> None:
         self.shape = shape
         self._embedding = weights["model.embed_tokens.weight"]  # [vocab, width]
-        self._head = self._embedding if shape.tied_embeddings else weights["lm_head.weight"]
+        self._head = weights.get("lm_head.weight", self._embedding)  # [vocab, width]
         self._final_norm = weights["model.norm.weight"]
         self._layers = [_layer(weights, i) for i in range(shape.layers)]
         self._cos, self._sin = _rotary_tables(shape, self.device)  # [max_positions, head_dim] float32
@@ -113,15 +132,18 @@ class Transformer:
         self, x: Tensor, layer: Layer, index: int, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: KVCache
     ) -> Tensor:
         s, count = self.shape, x.shape[0]
-        q = rotate(F.linear(x, layer.q).view(count, s.heads, s.head_dim), cos, sin)
-        k = rotate(F.linear(x, layer.k).view(count, s.kv_heads, s.head_dim), cos, sin)
-        v = F.linear(x, layer.v).view(count, s.kv_heads, s.head_dim)
+        q = F.linear(x, layer.q, layer.q_bias).view(count, s.heads, s.head_dim)
+        k = F.linear(x, layer.k, layer.k_bias).view(count, s.kv_heads, s.head_dim)
+        v = F.linear(x, layer.v, layer.v_bias).view(count, s.kv_heads, s.head_dim)
+        if layer.q_norm is not None and layer.k_norm is not None:
+            q, k = rms_norm(q, layer.q_norm, s.norm_eps), rms_norm(k, layer.k_norm, s.norm_eps)
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
         keys, values = cache.write(index, k.transpose(0, 1), v.transpose(0, 1))  # [kv_heads, length + T, head_dim]
         # Query heads that share a KV head become rows of one product: no repeated keys.
         q = q.view(count, s.kv_heads, -1, s.head_dim).permute(1, 2, 0, 3).reshape(s.kv_heads, -1, s.head_dim)
         mixed = F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
         mixed = mixed.view(s.kv_heads, -1, count, s.head_dim).permute(2, 0, 1, 3)  # [T, kv_heads, group, head_dim]
-        return F.linear(mixed.reshape(count, -1), layer.o)
+        return F.linear(mixed.reshape(count, -1), layer.o, layer.o_bias)
 
     def _attention_mask(self, step: Pass, context: int) -> Tensor | None:
         """[group * T, context + T] bool, or None where everything is visible."""
@@ -162,4 +184,10 @@ def _layer(weights: Mapping[str, Tensor], index: int) -> Layer:
         gate=weights[at + "mlp.gate_proj.weight"],
         up=weights[at + "mlp.up_proj.weight"],
         down=weights[at + "mlp.down_proj.weight"],
+        q_bias=weights.get(at + "self_attn.q_proj.bias"),
+        k_bias=weights.get(at + "self_attn.k_proj.bias"),
+        v_bias=weights.get(at + "self_attn.v_proj.bias"),
+        o_bias=weights.get(at + "self_attn.o_proj.bias"),
+        q_norm=weights.get(at + "self_attn.q_norm.weight"),
+        k_norm=weights.get(at + "self_attn.k_norm.weight"),
     )

@@ -9,7 +9,7 @@ from tiny import scripted_model, tiny_model
 from remask.contract.errors import InputError, StorageError
 from remask.contract.messages import CompletionRequest, Extent, Reason
 from remask.engine.api import Engine
-from remask.engine.prompt import prompt_tokens
+from remask.engine.prompt import build_prompt
 from remask.engine.store import DiskStore
 from remask.grammars import GrammarError
 
@@ -18,7 +18,7 @@ PREFIX = "def f(x):\n    "
 
 def scripted_engine(text, prefix=PREFIX, suffix="", **faults):
     """An engine whose model writes `text` into the hole."""
-    length = len(prompt_tokens(tiny_model(), prefix, suffix))
+    length = len(build_prompt(tiny_model(), prefix, suffix))
     return Engine(scripted_model(text, length, **faults))
 
 
@@ -94,7 +94,7 @@ def test_two_documents_do_not_see_each_other():
 
 
 def test_reopened_file_starts_warm(tmp_path):
-    for expected in (0, len(prompt_tokens(tiny_model(), PREFIX, "")) - 1):
+    for expected in (0, len(build_prompt(tiny_model(), PREFIX, "")) - 1):
         engine = Engine(tiny_model(), DiskStore("w", tmp_path))
         assert engine.complete(request()).prompt.cached == expected
         engine.close()

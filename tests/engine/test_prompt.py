@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import PREFIX, SPEC, SUFFIX, tiny_model
 
-from remask.engine.prompt import prefix_window, prompt_tokens, suffix_window
+from remask.engine.prompt import build_prompt, prefix_window, suffix_window
 
 LINES = "".join(f"line {i} of the file\n" for i in range(200))
 
@@ -16,22 +16,22 @@ def model():
 
 
 def test_suffix_comes_first_and_nothing_stands_between_prefix_and_middle(model):
-    assert prompt_tokens(model, "ab", "cd") == [SUFFIX, *b"cd", PREFIX, *b"ab"]
+    assert build_prompt(model, "ab", "cd").tokens == [SUFFIX, *b"cd", PREFIX, *b"ab"]
 
 
 def test_no_suffix_part_where_nothing_follows(model):
-    assert prompt_tokens(model, "ab", "") == [PREFIX, *b"ab"]
-    assert prompt_tokens(model, "", "") == [PREFIX]
+    assert build_prompt(model, "ab", "").tokens == [PREFIX, *b"ab"]
+    assert build_prompt(model, "", "").tokens == [PREFIX]
 
 
 def test_typing_appends(model):
-    before = prompt_tokens(model, "x = ", "\nrest")
-    assert prompt_tokens(model, "x = f", "\nrest")[: len(before)] == before
+    before = build_prompt(model, "x = ", "\nrest").tokens
+    assert build_prompt(model, "x = f", "\nrest").tokens[: len(before)] == before
 
 
 def test_prompt_stays_within_its_bounds(model):
     for text in (LINES, "é" * 5000, "x" * 5000):
-        tokens = prompt_tokens(model, text, text)
+        tokens = build_prompt(model, text, text).tokens
         assert tokens.index(PREFIX) <= SPEC.suffix_tokens + 1
         assert len(tokens) - tokens.index(PREFIX) <= SPEC.prefix_tokens + 1
 

@@ -13,20 +13,30 @@ def transformer():
     return tiny_model().transformer
 
 
+def prepare(session, prompt, transformer, cancelled=lambda: False):
+    """Read all of a prompt but its newest token, as a causal reader does."""
+    kept = session.cut_to(prompt[:-1])
+    return session.extend(
+        prompt[kept:-1],
+        lambda chunk, start: transformer.forward(Pass.causal(chunk, start, transformer.device), session.cache),
+        cancelled,
+    )
+
+
 @pytest.fixture
 def session(transformer):
     return Session(transformer.new_cache())
 
 
 def test_keystroke_runs_only_the_new_token(session, transformer):
-    session.prepare([1, 2, 3, 4], transformer)
-    counts = session.prepare([1, 2, 3, 4, 5], transformer)
-    assert (counts.total, counts.cached, counts.run, counts.passes) == (5, 3, 1, 1)
+    prepare(session, [1, 2, 3, 4], transformer)
+    counts = prepare(session, [1, 2, 3, 4, 5], transformer)
+    assert (counts.cached, counts.run, counts.passes) == (3, 1, 1)
 
 
 def test_same_prompt_runs_nothing(session, transformer):
-    session.prepare([1, 2, 3, 4], transformer)
-    counts = session.prepare([1, 2, 3, 4], transformer)
+    prepare(session, [1, 2, 3, 4], transformer)
+    counts = prepare(session, [1, 2, 3, 4], transformer)
     assert (counts.cached, counts.run, counts.passes) == (3, 0, 0)
 
 
@@ -41,8 +51,8 @@ def test_same_prompt_runs_nothing(session, transformer):
     ],
 )
 def test_edit_keeps_what_lies_before_it(session, transformer, first, second, kept):
-    session.prepare(first, transformer)
-    assert session.prepare(second, transformer).cached == kept
+    prepare(session, first, transformer)
+    assert prepare(session, second, transformer).cached == kept
     assert session.tokens == second[:-1]
     assert session.cache.length == len(second) - 1
 
@@ -51,9 +61,9 @@ def test_edit_keeps_what_lies_before_it(session, transformer, first, second, kep
 def test_warm_equals_cold_around_the_chunk_size(transformer, length):
     prompt = [(13 * i) % 256 for i in range(length)]
     cold, warm = Session(transformer.new_cache()), Session(transformer.new_cache())
-    cold.prepare(prompt, transformer)
-    warm.prepare([*prompt[: length // 2], 255, 254], transformer)
-    warm.prepare(prompt, transformer)
+    prepare(cold, prompt, transformer)
+    prepare(warm, [*prompt[: length // 2], 255, 254], transformer)
+    prepare(warm, prompt, transformer)
     device = transformer.device
     rows = [transformer.forward(Pass.causal(prompt[-1:], s.cache.length, device), s.cache) for s in (cold, warm)]
     torch.testing.assert_close(rows[0], rows[1], atol=1e-4, rtol=1e-4)
@@ -62,15 +72,15 @@ def test_warm_equals_cold_around_the_chunk_size(transformer, length):
 def test_cancelling_between_chunks_leaves_a_usable_session(session, transformer):
     prompt = [i % 256 for i in range(3 * PREFILL_CHUNK)]
     answers = iter([False, True])
-    counts = session.prepare(prompt, transformer, lambda: next(answers))
+    counts = prepare(session, prompt, transformer, lambda: next(answers))
     assert counts.run == PREFILL_CHUNK
-    assert session.prepare(prompt, transformer).cached == PREFILL_CHUNK
+    assert prepare(session, prompt, transformer).cached == PREFILL_CHUNK
     assert session.tokens == prompt[:-1]
 
 
 def test_sessions_do_not_share_state(transformer):
     sessions = Sessions(transformer)
-    sessions.open("a").prepare([1, 2, 3], transformer)
+    prepare(sessions.open("a"), [1, 2, 3], transformer)
     assert sessions.open("b").tokens == []
     assert sessions.open("a").tokens == [1, 2]
 
@@ -90,3 +100,9 @@ def test_a_session_larger_than_the_budget_is_still_served(transformer):
     sessions.open("a")
     sessions.open("b")
     assert sessions.documents() == ["b"]
+
+
+@pytest.mark.parametrize(("step", "kept"), [(1, 7), (2, 6), (4, 4), (8, 0)])
+def test_whole_blocks_only(session, transformer, step, kept):
+    prepare(session, list(range(10)), transformer)
+    assert session.cut_to([0, 1, 2, 3, 4, 5, 6, 99], step=step) == kept

@@ -1,10 +1,11 @@
 """The decode loop: equal to the naive reference under exact verification, whatever the canvas gets wrong."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from reference import reference_greedy
-from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_model, tiny_model
+from tiny import END, MASK, PREFIX, SHAPE, SPEC, SUFFIX, random_weights, scripted_model, tiny_model
 
 from remask.contract.errors import InputError
 from remask.contract.messages import Reason
@@ -12,6 +13,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import POLICIES, Policy, Verify, policy_named
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end
+from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
 NEVER = [MASK, PREFIX, SUFFIX]
@@ -30,8 +32,10 @@ def exact(canvas=4, threshold=0.3, passes=1):
 
 def request_for(model, prompt, policy, **budget):
     session = Session(model.transformer.new_cache())
-    session.prepare(prompt, model.transformer)
-    return Request(session, prompt[-1], policy, Budget(**{"max_tokens": 24} | budget))
+    Decoder(model).prepare(Request(session, policy, Budget(1)), Prompt(prompt))
+    request = Request(session, policy, Budget(**{"max_tokens": 24} | budget))
+    request.pending = prompt[-1:]
+    return request
 
 
 def prompt_of(seed, length=20):
@@ -68,8 +72,8 @@ def test_session_holds_what_was_read_and_serves_the_next_request(name):
     session = request.session
     assert session.tokens == [*prompt, *request.written][: len(session.tokens)]
     assert session.cache.length == len(session.tokens)
-    again = Request(session, prompt[-1], POLICIES[name], Budget(24))
-    session.prepare(prompt, model.transformer)
+    again = Request(session, POLICIES[name], Budget(24))
+    Decoder(model).prepare(again, Prompt(prompt))
     Decoder(model).decode(again, OPEN)
     assert again.written == request.written
 
@@ -141,8 +145,8 @@ def test_cancelled_between_any_passes_leaves_a_usable_session(name, after):
     request = request_for(model, prompt, POLICIES[name], max_tokens=100, cancelled=lambda: next(polls))
     _, reason = Decoder(model).decode(request, OPEN)
     assert reason is Reason.CANCELLED
-    request.session.prepare(prompt, model.transformer)
-    again = Request(request.session, prompt[-1], POLICIES["default"], Budget(24))
+    again = Request(request.session, POLICIES["default"], Budget(24))
+    Decoder(model).prepare(again, Prompt(prompt))
     Decoder(model).decode(again, OPEN)
     assert again.written == reference_greedy(random_weights(seed=2), SHAPE, prompt, 24, END, NEVER)
 
@@ -163,4 +167,13 @@ def test_no_canvas_needs_verification():
 
 def test_unknown_policy_names_the_known_ones():
     with pytest.raises(InputError, match="autoregressive"):
-        policy_named("greedy")
+        policy_named("greedy", SPEC)
+
+
+def test_weights_without_a_causal_reading_do_not_verify():
+    with pytest.raises(InputError, match="not trained to be read causally"):
+        policy_named("autoregressive", replace(SPEC, verifies=False))
+
+
+def test_default_is_the_checkpoints_own():
+    assert policy_named("default", replace(SPEC, policy="parallel")) is POLICIES["parallel"]

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from remask.contract.errors import ModelError
+from remask.engine.models.families import read_spec
 from remask.engine.models.model import DEFAULT_MODEL
-from remask.engine.models.spec import ModelSpec, Regime
+from remask.engine.models.spec import Regime
 
 
 class Names:
@@ -23,7 +24,7 @@ def config():
 
 def read(folder, config):
     (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
-    return ModelSpec.read(folder, Names())
+    return read_spec(folder, Names())
 
 
 def test_default_model(tmp_path, config):
@@ -47,9 +48,9 @@ def test_mask_comes_from_the_checkpoint(tmp_path, config):
         (lambda c: c.update(num_key_value_heads=2), "cannot share 2 KV heads"),
         (lambda c: c.update(architectures=["MambaForCausalLM"]), "cannot run the architecture MambaForCausalLM"),
         (lambda c: c.update(architectures=None), "cannot run the architecture none"),
-        (lambda c: c.update(auto_map={"AutoModel": "x.py"}), "run code of its own"),
-        (lambda c: c.pop("remask"), "how it denoises"),
-        (lambda c: c["remask"].pop("shift"), "lacks 'shift'"),
+        (lambda c: c.update(auto_map={"AutoModel": "x.py"}, architectures=["X"]), "runs code of its own"),
+        (lambda c: c.pop("remask"), "not adapted to denoising"),
+        (lambda c: c["remask"].pop("prefix_token"), "lacks 'prefix_token'"),
         (lambda c: c["remask"].update(regime="sideways"), "wrong value"),
         (lambda c: c["remask"].update(mask_token="<|hole|>"), "no token '<|hole|>'"),
         (lambda c: c["remask"].update(end_tokens=7), "wrong value"),
@@ -69,4 +70,4 @@ def test_damaged_config(tmp_path, text):
 
 def test_missing_config(tmp_path):
     with pytest.raises(ModelError, match="missing"):
-        ModelSpec.read(tmp_path, Names())
+        read_spec(tmp_path, Names())

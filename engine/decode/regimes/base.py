@@ -1,0 +1,82 @@
+"""What all readers share: forward passes that are counted, and scores with the marks out of reach.
+
+A reader holds no state of a request: that lies in the `Request` and its session.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from remask.contract.messages import PromptCounts
+from remask.engine.decode.canvas import Canvas, accepted
+from remask.engine.decode.request import Request
+from remask.engine.models.model import Model
+from remask.engine.models.transformer import Pass
+from remask.engine.prompt import Prompt
+from remask.engine.session import Session
+
+
+class Reader(ABC):
+    """How one regime reads. `one_canvas`: the hole is one canvas, and full when that is resolved."""
+
+    one_canvas = False
+
+    def __init__(self, model: Model) -> None:
+        self.spec = model.spec
+        self.transformer = model.transformer
+        self._never = torch.tensor(model.spec.never, dtype=torch.int64, device=self.transformer.device)
+
+    @abstractmethod
+    def prepare(self, request: Request, prompt: Prompt, cancelled: Callable[[], bool]) -> PromptCounts:
+        """Read what the session lacks of `prompt`; leaves known tokens that it does not hold in `request.pending`."""
+
+    @abstractmethod
+    def canvas(self, request: Request, size: int) -> Canvas:
+        """A fresh canvas of about `size` positions behind the pending tokens."""
+
+    @abstractmethod
+    def predict(self, request: Request, canvas: Canvas) -> Tensor:
+        """One denoising pass: scores of the open positions in order, [R, vocab] float32."""
+
+    @abstractmethod
+    def settle(self, request: Request, canvas: Canvas) -> None:
+        """The canvas is resolved and kept as it is, and decoding goes on behind it."""
+
+    def verify(self, request: Request, draft: list[int]) -> list[int]:
+        """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.
+
+        Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
+        """
+        read = [*request.pending, *draft]
+        session = request.session
+        hidden = self.forward(request, Pass.causal(read, session.cache.length, self.transformer.device))
+        rows = hidden[len(request.pending) - 1 :]
+        own = self.scores(rows).argmax(-1).tolist()  # own[i] follows draft[i - 1]
+        count = accepted(draft, own)
+        session.keep(read[: len(request.pending) + count])
+        request.pending = [own[count]]
+        return [*draft[:count], own[count]]
+
+    def forward(self, request: Request, step: Pass) -> Tensor:
+        """One counted pass behind the session's valid entries; hidden states [T, width]."""
+        request.forwards += 1
+        return self.transformer.forward(step, request.session.cache)
+
+    def scores(self, hidden: Tensor) -> Tensor:
+        """Logits [R, vocab] float32 with the mask token and the prompt's own marks out of reach."""
+        return self.transformer.logits(hidden).index_fill_(-1, self._never, -torch.inf)
+
+    def read_causally(self, session: Session, tokens: list[int], cancelled: Callable[[], bool]) -> PromptCounts:
+        """Read all of `tokens` but the last one, reusing the longest common prefix of what the session holds."""
+        kept = session.cut_to(tokens[:-1])
+        return session.extend(
+            tokens[kept:-1],
+            lambda chunk, start: self.transformer.forward(
+                Pass.causal(chunk, start, self.transformer.device), session.cache
+            ),
+            cancelled,
+        )

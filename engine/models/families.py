@@ -1,0 +1,272 @@
+"""The families of open block-diffusion checkpoints: how each one's files become a `ModelSpec`.
+
+A family is known by the architecture that `config.json` names. What the files say wins over what the
+family does by habit; an `auto_map` that would run the checkpoint's own code is never followed. A
+"remask" section in `config.json` overrides any of the values below.
+
+Sources: the published configurations and samplers of each family (see docs/models.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from remask.contract.errors import ModelError
+from remask.engine.models.config import Config, dense_shape, positive, read_json
+from remask.engine.models.spec import Layout, ModelSpec, Regime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What a family's checkpoints share. `mask_tokens` and `end_tokens` are names to look for, best first."""
+
+    name: str
+    title: str
+    regime: Regime
+    shift: int
+    block_size: int
+    layout: Layout
+    policy: str
+    mask_tokens: tuple[str, ...] = ("<|mask|>",)
+    end_tokens: tuple[str, ...] = ("<|im_end|>", "<|endoftext|>")
+    block_names: tuple[str, ...] = ("block_size", "block_length")
+    sub_block: int = 0
+    verifies: bool = False
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    prefix_tokens: int = 3072
+    suffix_tokens: int = 1024
+
+
+FAST_DLLM = Family(
+    name="fast-dllm-v2",
+    title="Fast-dLLM v2",
+    regime=Regime.BLOCK_CAUSAL,
+    shift=1,
+    block_size=32,
+    sub_block=8,
+    block_names=("bd_size", "block_size"),
+    layout=Layout.CHAT,
+    policy="confident",
+    mask_tokens=("|<MASK>|", "<|mask|>"),
+    qkv_bias=True,
+)
+SDAR = Family(
+    name="sdar",
+    title="SDAR",
+    regime=Regime.BLOCK_CAUSAL,
+    shift=0,
+    block_size=4,
+    layout=Layout.CHAT,
+    policy="confident",
+    mask_tokens=("<|MASK|>", "<|mask|>"),
+    qk_norm=True,
+)
+WEDLM = Family(
+    name="wedlm",
+    title="WeDLM",
+    regime=Regime.STRICT_CAUSAL,
+    shift=0,
+    block_size=16,
+    layout=Layout.CHAT,
+    policy="confident",
+    verifies=True,
+    mask_tokens=("<|mask|>", "<|MASK|>"),
+)
+DREAM = Family(
+    name="dream",
+    title="Dream, Dream-Coder, DiffuCoder",
+    regime=Regime.BIDIRECTIONAL,
+    shift=1,
+    block_size=32,
+    layout=Layout.HOLE,
+    policy="confident",
+    end_tokens=("<|endoftext|>", "<|im_end|>"),
+    qkv_bias=True,
+)
+DREAM_ON = replace(DREAM, name="dreamon", title="DreamOn")
+OPEN_DCODER = replace(DREAM, name="open-dcoder", title="Open-dCoder", mask_tokens=("<M>", "<|mask|>", "[MASK]"))
+TINY_A2D = Family(
+    name="tiny-a2d",
+    title="dllm Tiny-A2D (bd3lm)",
+    regime=Regime.BLOCK_CAUSAL,
+    shift=0,
+    block_size=32,
+    layout=Layout.CHAT,
+    policy="confident",
+)
+TINY_A2D_MDLM = replace(
+    TINY_A2D,
+    name="tiny-a2d-mdlm",
+    title="dllm Tiny-A2D (mdlm)",
+    regime=Regime.BIDIRECTIONAL,
+    layout=Layout.HOLE,
+)
+OURS = Family(
+    name="remask",
+    title="Remask's own (causal context, bidirectional canvas)",
+    regime=Regime.CAUSAL,
+    shift=1,
+    block_size=8,
+    layout=Layout.SUFFIX_PREFIX,
+    policy="default",
+    verifies=True,
+    end_tokens=("<|endoftext|>",),
+    prefix_tokens=1024,
+    suffix_tokens=256,
+)
+GEMMA = Family(
+    name="diffusion-gemma",
+    title="DiffusionGemma",
+    regime=Regime.UNIFORM,
+    shift=0,
+    block_size=256,
+    layout=Layout.CHAT,
+    policy="entropy_bound",
+    end_tokens=("<end_of_turn>", "<eos>"),
+)
+
+FAMILIES: Mapping[str, Family] = {
+    "LlamaForCausalLM": OURS,
+    "Qwen2ForCausalLM": replace(OURS, qkv_bias=True),
+    "Qwen3ForCausalLM": replace(OURS, qk_norm=True),
+    "Fast_dLLM_QwenForCausalLM": FAST_DLLM,
+    "SDARForCausalLM": SDAR,
+    "WeDLMForCausalLM": WEDLM,
+    "DreamModel": DREAM,
+    "DreamOnModel": DREAM_ON,
+    "OpenDCoderForCausalLM": OPEN_DCODER,
+    "A2DQwen2LMHeadModel": replace(TINY_A2D, qkv_bias=True),
+    "A2DQwen3LMHeadModel": replace(TINY_A2D, qk_norm=True),
+    "A2DLlamaLMHeadModel": TINY_A2D,
+    "DiffusionGemmaForBlockDiffusion": GEMMA,
+}
+
+
+def read_spec(folder: Path, tokenizer: Tokenizer) -> ModelSpec:
+    """The spec of the checkpoint in `folder`.
+
+    Raises ModelError where its files are missing or damaged, name an architecture that Remask cannot run,
+    lack a value or a token, or hold a wrong one.
+    """
+    config = read_json(folder / "config.json")
+    if (folder / "generation_config.json").is_file():
+        generation = read_json(folder / "generation_config.json")
+        config = {k: v for k, v in generation.items() if k.endswith(("_token_id", "block_length"))} | config
+    family = family_of(config, folder)
+    own = config.get("remask", {})
+    if not isinstance(own, Mapping):
+        raise ModelError(f'The "remask" section of {folder / "config.json"} is not an object.')
+    try:
+        return _spec(family, config, own, tokenizer, folder)
+    except KeyError as error:
+        raise ModelError(f"The config.json in {folder} lacks {error.args[0]!r}.") from None
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"The config.json in {folder} has a wrong value: {error}.") from None
+
+
+def family_of(config: Config, folder: Path) -> Family:
+    """The family that a checkpoint belongs to. Raises ModelError for one that Remask cannot run."""
+    named = str((config.get("architectures") or ["none"])[0])
+    if named not in FAMILIES:
+        if "auto_map" in config:
+            raise ModelError(
+                f"The checkpoint's architecture {named} runs code of its own, and Remask never does that.",
+                advice=f"Remask runs {', '.join(FAMILIES)}.",
+            )
+        raise ModelError(f"Remask cannot run the architecture {named}.", advice=f"It runs {', '.join(FAMILIES)}.")
+    family = FAMILIES[named]
+    if family.name == "dream" and "expand_token_id" in config:
+        return DREAM_ON
+    if family.name == "tiny-a2d" and "mdlm" in f"{folder.name} {config.get('_name_or_path', '')}".lower():
+        return replace(TINY_A2D_MDLM, qkv_bias=family.qkv_bias, qk_norm=family.qk_norm)
+    if family.name == "remask" and "remask" not in config:
+        if ("auto_map" in config and "mdm" in str(config["auto_map"]).lower()) or "dcoder" in folder.name.lower():
+            return OPEN_DCODER
+        raise ModelError(
+            f"The checkpoint in {folder} is autoregressive and was not adapted to denoising.",
+            advice='An adapted one says how it denoises in a "remask" section of its config.json.',
+        )
+    return family
+
+
+def _spec(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tokenizer, folder: Path) -> ModelSpec:
+    layout = Layout(own.get("layout", family.layout))
+    marks = _marks(layout, own, tokenizer)
+    return ModelSpec(
+        name=str(own.get("name") or folder.resolve().name),
+        family=family.name,
+        shape=dense_shape(config, qkv_bias=family.qkv_bias, qk_norm=family.qk_norm),
+        regime=Regime(own.get("regime", family.regime)),
+        block_size=positive({"block_size": _block_size(family, config, own)}, "block_size"),
+        shift=int(own.get("shift", family.shift)),
+        verifies=bool(own.get("verifies", family.verifies)),
+        mask_id=_mask_id(family, config, own, tokenizer),
+        end_ids=_end_ids(family, config, own, tokenizer),
+        layout=layout,
+        expand_id=int(config.get("expand_token_id", -1)) if family is DREAM_ON else -1,
+        delete_id=int(config.get("delete_token_id", -1)) if family is DREAM_ON else -1,
+        sub_block=int(own.get("sub_block", family.sub_block)),
+        policy=str(own.get("policy", family.policy)),
+        prefix_tokens=positive({"prefix_tokens": own.get("prefix_tokens", family.prefix_tokens)}, "prefix_tokens"),
+        suffix_tokens=positive({"suffix_tokens": own.get("suffix_tokens", family.suffix_tokens)}, "suffix_tokens"),
+        **marks,
+    )
+
+
+def _block_size(family: Family, config: Config, own: Mapping[str, Any]) -> Any:
+    named = next((config[n] for n in family.block_names if n in config), family.block_size)
+    return own.get("block_size", named)
+
+
+def _mask_id(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tokenizer) -> int:
+    """The mask token: by the checkpoint's id, else by its name. Never by the family's usual id."""
+    if family.regime is Regime.UNIFORM:
+        return -1
+    if "mask_token" in own:
+        return _token(tokenizer, own["mask_token"])
+    said = config.get("mask_token_id")
+    named = next((i for t in family.mask_tokens if (i := tokenizer.token_to_id(t)) is not None), None)
+    if said is None and named is None:
+        raise ModelError(
+            f"The checkpoint names no mask token: config.json has no mask_token_id, the tokenizer no "
+            f"{' and no '.join(family.mask_tokens)}."
+        )
+    if said is not None and not 0 <= int(said) < positive(config, "vocab_size"):
+        raise ValueError(f"mask_token_id {said} is outside the vocabulary")
+    return int(named if said is None else said)  # type: ignore[arg-type]  # one of them is there
+
+
+def _end_ids(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Tokens that end the text: what the checkpoint says and what its family ends a turn with."""
+    if "end_tokens" in own:
+        return tuple(_token(tokenizer, t) for t in own["end_tokens"])
+    said = config.get("eos_token_id")
+    ids = [said] if isinstance(said, int) else list(said or [])
+    ids += [i for t in family.end_tokens if (i := tokenizer.token_to_id(t)) is not None]
+    if not ids:
+        raise ModelError("The checkpoint names no token that ends a text.")
+    return tuple(dict.fromkeys(int(i) for i in ids))
+
+
+def _marks(layout: Layout, own: Mapping[str, Any], tokenizer: Tokenizer) -> dict[str, int]:
+    """Ids of the marks that the prompt's layout needs."""
+    if layout is Layout.SUFFIX_PREFIX:
+        names = {"prefix_id": own["prefix_token"], "suffix_id": own["suffix_token"]}
+    elif layout is Layout.FIM:
+        names = {"prefix_id": "<|fim_prefix|>", "suffix_id": "<|fim_suffix|>", "middle_id": "<|fim_middle|>"}
+    else:
+        names = {}
+    return {field: _token(tokenizer, name) for field, name in names.items()}
+
+
+def _token(tokenizer: Tokenizer, text: str) -> int:
+    found = tokenizer.token_to_id(text)
+    if found is None:
+        raise ModelError(f"The checkpoint's tokenizer has no token {text!r}.")
+    return int(found)
