@@ -79,7 +79,6 @@ class GateRules:
     wrapper: str = ""
     layout: bool = False
     compiler: str = ""
-    file_level: bool = True
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from remask.engine.judge.window import Window, window
 from remask.grammars.language import Grammar
 from remask.grammars.lexis import scan, scan_prefix
 
-MAX_WHOLE = 500_000
+MAX_WHOLE = 200_000
 """Code points up to which a file is parsed whole; in a larger one only the window is judged."""
 
 MAX_DEPTH = 150
@@ -90,8 +90,8 @@ class Gate:
         return "no whole statement at its end" if cut else self._unfinished(draft)
 
     def _whole_parses(self, draft: str) -> bool:
-        whole = self.grammar.gate.file_level and len(self.prefix) + len(self.suffix) <= MAX_WHOLE
-        return whole and parses(self.grammar, self.prefix + draft + self.suffix)
+        small = len(self.prefix) + len(self.suffix) <= MAX_WHOLE
+        return small and parses(self.grammar, self.prefix + draft + self.suffix)
 
     @cached_property
     def _window(self) -> Window:
@@ -119,8 +119,8 @@ class Gate:
         if self._whole_before:
             return ADDED
         if self._hole.stays_in_string(draft):
-            unfinished = cut or "\n" in draft or self._hole.ends_with_quote(draft)
-            return "a string that it does not close" if unfinished else ""
+            ends_well = self._hole.string_is_closed or not (cut or "\n" in draft)
+            return "" if ends_well and not self._hole.ends_with_quote(draft) else "a string that it does not close"
         after = window(self.grammar, self.prefix + draft, self.suffix)
         return "" if parses(self.grammar, after.text("")) else "a syntax error in or after the string"
 

@@ -57,6 +57,8 @@ class Hole:
         code = last.lstrip(" \t\f")
         if not ends_open(self.grammar, text, lexis) and not code.startswith(self.grammar.gate.leading):
             return None
+        if not self.grammar.text.offside and _unmatched(self.grammar, draft)[0] != 1:
+            return None
         indent = last[: len(last) - len(code)]
         filled = [kept + ending.replace("{indent}", indent) for ending in self.grammar.gate.endings]
         return next((f for f in filled if parses(self.grammar, self.window.text(f))), filled[0])
@@ -69,7 +71,8 @@ class Hole:
             if open_at >= 0 and not self._is_comment(text, open_at):
                 return True
         if not self.grammar.text.offside:
-            return _unmatched(self.grammar, draft + self.window.rest)[0] > 0
+            after, before = (_unmatched(self.grammar, self.window.text(d))[0] for d in (draft, ""))
+            return after > before
         with_draft = scan(self.grammar, self._statement_with(draft)).stack
         return len(with_draft) > len(scan(self.grammar, self._statement_with("")).stack)
 
@@ -96,6 +99,11 @@ class Hole:
     def stays_in_string(self, draft: str) -> bool:
         """Whether the draft only adds to what is in that string."""
         return self._open_string(draft) == self._open_string("")
+
+    @cached_property
+    def string_is_closed(self) -> bool:
+        """Whether that string has its end below the cursor."""
+        return scan(self.grammar, self._line + self.window.suffix).open_at != self._open_string("")
 
     def _open_string(self, draft: str) -> int:
         return scan(self.grammar, f"{self._line}{draft}\n").open_at

@@ -15,8 +15,8 @@ from remask.engine.judge.gate import Gate
 from remask.grammars import grammar_for_language
 
 PYTHON = grammar_for_language("python")
-MARKS = list("a1()[]{}:,=+.'#\\\n\té\x0c\r") + ['"""', "\n    ", "\n  "]
-WORDS = "def f(a):|if a:|else:|try:|except a:|return |for x in y:|class A:|@a|pass".split("|")
+MARKS = [*"a1()[]{}:,=+.'#\\\n\té\x0c\r", '"""', "\n    ", "\n  "]
+WORDS = ["def f(a):", "if a:", "else:", "try:", "except a:", "return ", "for x in y:", "class A:", "@a", "pass"]
 PIECES = st.sampled_from(MARKS + WORDS)
 TEXTS = st.lists(PIECES, max_size=12).map(" ".join) | st.lists(PIECES, max_size=12).map("".join)
 STATEMENTS = st.lists(
