@@ -119,7 +119,7 @@ class Gate:
         if self._whole_before:
             return ADDED
         if self._hole.stays_in_string(draft):
-            ends_well = self._hole.string_is_closed or not (cut or "\n" in draft)
+            ends_well = self._hole.comment_is_closed or not (cut or "\n" in draft)
             return "" if ends_well and not self._hole.ends_with_quote(draft) else "a string that it does not close"
         after = window(self.grammar, self.prefix + draft, self.suffix)
         return "" if parses(self.grammar, after.text("")) else "a syntax error in or after the string"

@@ -101,9 +101,11 @@ class Hole:
         return self._open_string(draft) == self._open_string("")
 
     @cached_property
-    def string_is_closed(self) -> bool:
-        """Whether that string has its end below the cursor."""
-        return scan(self.grammar, self._line + self.window.suffix).open_at != self._open_string("")
+    def comment_is_closed(self) -> bool:
+        """Whether it is a comment that ends below. Of a string's end one cannot be sure: it may begin the next string."""
+        at = self._open_string("")
+        openers = tuple(opener for opener, _ in self.grammar.text.block_comments)
+        return self._line.startswith(openers, at) and scan(self.grammar, self._line + self.window.suffix).open_at != at
 
     def _open_string(self, draft: str) -> int:
         return scan(self.grammar, f"{self._line}{draft}\n").open_at

@@ -142,6 +142,11 @@ def test_errors_that_macros_bring_do_not_count(text, draft, holds):
     assert (check(text, draft, C).reason is None) is holds
 
 
+def test_a_comment_that_ends_below_takes_any_text():
+    text = "BEGIN {\n/* (c)\n   |\n   Someone */\nint a;\n"
+    assert check(text, "It's free\n   {and} open,", C).reason is None
+
+
 def test_warnings_of_the_judged_text_are_not_ours():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
