@@ -18,12 +18,24 @@ MAX_DOCUMENT_BYTES = 2_000_000
 """The largest document, in UTF-8 bytes, that is completed at all."""
 
 
+MAX_CANDIDATES = 8
+MAX_CONTEXT_CHARACTERS = 100_000
+
+
 class Extent(StrEnum):
     """How far a completion may reach."""
 
     AUTO = "auto"  # decided from the text around the cursor
     LINE = "line"
     BLOCK = "block"
+
+
+class Purpose(StrEnum):
+    """What the text is for."""
+
+    COMPLETE = "complete"  # ghost text while someone types: soon, and no more than holds
+    FILL = "fill"  # the body of a function, asked for: whole, and worth a wait
+    SPECULATE = "speculate"  # what may be asked next, while nothing else is to do
 
 
 class Reason(StrEnum):
@@ -44,6 +56,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"  # a newer request, or the client, took its place
     STALE = "stale"  # the document moved on while the engine worked
     UNKNOWN_DOCUMENT = "unknown_document"  # the editor never opened it
+    DISABLED = "disabled"  # an option says so
     EXCLUDED = "excluded"  # a file that may hold secrets is never read
     LANGUAGE = "language"  # no grammar for this language
     TOO_LARGE = "too_large"
@@ -72,12 +85,35 @@ class PromptCounts:
     passes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A piece of another file that the model may read.
+
+    `kind` says why: "definition" (of an imported name), "recent" (edited lately), "similar" (to the lines around the
+    cursor), "edits" (lines changed in this session, `-` before and `+` after).
+    """
+
+    path: str
+    text: str
+    kind: str = "definition"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One more text for the hole, past the gate like the first; a higher `score` is better."""
+
+    text: str
+    reason: Reason = Reason.END
+    score: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
     """Fill the hole between `prefix` and `suffix`, both whole and with line feeds as the only line ends.
 
-    `document` names the session that keeps the KV state (a URI or a path). Raises InputError for
-    values outside their bounds.
+    `document` names the session that keeps the KV state (a URI or a path). `candidates` is how many different texts
+    are wanted, `context` what may be read of other files, the most useful first. An engine may ignore both. Raises
+    InputError for values outside their bounds.
     """
 
     document: str
@@ -88,14 +124,22 @@ class CompletionRequest:
     policy: str = "default"
     max_tokens: int = 64
     deadline_ms: int = 10_000
+    purpose: Purpose = Purpose.COMPLETE
+    candidates: int = 1
+    context: tuple[Snippet, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("document", "language", "prefix", "suffix", "policy"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"A completion request needs text in '{name}'.")
-        object.__setattr__(self, "extent", _extent(self.extent))
+        object.__setattr__(self, "extent", _one_of(Extent, "extent", self.extent))
+        object.__setattr__(self, "purpose", _one_of(Purpose, "purpose", self.purpose))
+        object.__setattr__(self, "context", tuple(_snippet(item) for item in _list("context", self.context)))
+        _bounded("candidates", self.candidates, 1, MAX_CANDIDATES)
         _bounded("max_tokens", self.max_tokens, 1, 4096)
         _bounded("deadline_ms", self.deadline_ms, 1, 600_000)
+        if sum(len(item.text) for item in self.context) > MAX_CONTEXT_CHARACTERS:
+            raise InputError(f"The context has more than {MAX_CONTEXT_CHARACTERS} characters.")
         size = len(self.prefix.encode("utf-8", "replace")) + len(self.suffix.encode("utf-8", "replace"))
         if size > MAX_DOCUMENT_BYTES:
             limit = MAX_DOCUMENT_BYTES / 1e6
@@ -113,7 +157,10 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionResult:
-    """What the engine wrote into the hole; `text` is empty where `reason` says why there is nothing."""
+    """What the engine wrote into the hole; `text` is empty where `reason` says why there is nothing.
+
+    `others` are further candidates, the best first, none of them equal to `text`.
+    """
 
     text: str
     reason: Reason
@@ -125,6 +172,8 @@ class CompletionResult:
     model: str = ""
     policy: str = "default"
     detail: str = ""  # one sentence for the log
+    score: float = 0.0
+    others: tuple[Candidate, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
@@ -137,14 +186,33 @@ class CompletionResult:
         known["reason"] = Reason(known["reason"])
         known["prompt"] = PromptCounts(**known.get("prompt", {}))
         known["ms"] = Timing(**known.get("ms", {}))
+        known["others"] = tuple(
+            Candidate(str(one["text"]), Reason(one["reason"]), float(one["score"])) for one in known.get("others", ())
+        )
         return cls(**known)
 
 
-def _extent(value: str) -> Extent:
+def _one_of(kind: type[StrEnum], name: str, value: object) -> StrEnum:
     try:
-        return Extent(value)
+        return kind(value)  # type: ignore[arg-type]
     except ValueError:
-        raise InputError(f"The extent is one of {', '.join(Extent)}, not {value!r}.") from None
+        raise InputError(f"The {name} is one of {', '.join(kind)}, not {value!r}.") from None
+
+
+def _list(name: str, value: object) -> list[Any] | tuple[Any, ...]:
+    if isinstance(value, list | tuple):
+        return value
+    raise InputError(f"'{name}' is a list.")
+
+
+def _snippet(value: object) -> Snippet:
+    if isinstance(value, Snippet):
+        return value
+    if isinstance(value, dict) and {"path", "text"} <= value.keys() <= {"path", "text", "kind"}:
+        parts = {str(name): part for name, part in value.items() if isinstance(part, str)}
+        if len(parts) == len(value):
+            return Snippet(**parts)
+    raise InputError("A snippet of the context has a path, a text and a kind.")
 
 
 def _bounded(name: str, value: object, low: int, high: int) -> None:

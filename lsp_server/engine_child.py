@@ -23,7 +23,7 @@ from remask.lsp_server.options import ServerOptions
 log = logging.getLogger(__name__)
 
 READY_WITHIN_S = 180.0  # a large model from a slow disk
-GONE_WITHIN_S = 0.4  # after its input is closed; then it is killed
+GONE_WITHIN_S = 0.6  # after its input is closed, to save what it read; then it is killed
 
 _KINDS = {kind.__name__: kind for kind in (ModelError, StorageError)}
 _numbers = itertools.count(1)

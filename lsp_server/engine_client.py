@@ -1,4 +1,4 @@
-"""The only door to the engine. Knows messages and HTTP, never LSP; imports nothing of the engine.
+"""The only door to the engine. Knows messages, never LSP; imports nothing of the engine.
 
 `EngineClient` is what the features see. `open_engine` decides where the engine comes from: today each server starts
 one of its own; joining one that runs already belongs there too.
@@ -8,35 +8,46 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import io
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from remask.contract.errors import EngineError, RemaskError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.lsp_server.engine_child import EngineChild, service_command
+from remask.lsp_server.engine_link import EngineLink, OnDraft
 from remask.lsp_server.options import ServerOptions
-
-if TYPE_CHECKING:
-    import aiohttp
+from remask.lsp_server.status import EngineState
 
 log = logging.getLogger(__name__)
 
 LATE_S = 3.0  # how much longer than its deadline an answer may take before the engine counts as stuck
-BACK_OFF_S = 0.5  # before an engine that died is started again
-_STARTS = 2  # the first one, and one more unless it answers
+BACK_OFF_S = 0.5  # before an engine that died is started again; twice as long each time
+MAX_BACK_OFF_S = 30.0
+STARTS = 4  # without an answer in between; then it is left alone
+CLOSE_WITHIN_S = 10.0  # what closing a document may take
+
+OnState = Callable[[EngineState, str], None]
 
 
 class EngineClient(Protocol):
-    """Whatever completes code for the server."""
+    """Whatever completes code for the server. `on_state` is told of each change in the engine's life."""
+
+    on_state: OnState
 
     def start(self) -> None:
         """Begin to get ready; returns at once. Call it on the running loop."""
         ...
 
-    async def complete(self, request: CompletionRequest) -> CompletionResult:
-        """Fill the hole. Failures are results with `Reason.ENGINE`; cancelling the wait cancels the work."""
+    async def complete(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
+        """Fill the hole. Failures are results with `Reason.ENGINE`; cancelling the wait cancels the work.
+
+        `on_draft` is called with the text as far as it stands, if the engine tells.
+        """
+        ...
+
+    async def close_document(self, document: str) -> None:
+        """Let the engine put what it read of a document away. Never raises."""
         ...
 
     async def close(self) -> None:
@@ -46,24 +57,29 @@ class EngineClient(Protocol):
 
 def open_engine(options: ServerOptions) -> EngineClient:
     """The engine for these options, not started yet."""
-    return ProcessEngine(service_command(options))
+    return ProcessEngine(service_command(options), unload_after_s=options.unload_after_s)
 
 
 class ProcessEngine:
     """An engine in a child process of ours, spoken to over its socket.
 
-    Requests wait while it loads for the first time. If it dies it is started once more after a back-off, and requests
-    answer `Reason.ENGINE` meanwhile; an answer in between earns it the next restart.
+    Requests wait while it loads. If it dies it is started again, after a pause that doubles, and requests answer
+    `Reason.ENGINE` meanwhile; an answer makes good for all deaths before. After `unload_after_s` idle seconds (0 is
+    never) the process is ended, and started again by the next request.
     """
 
-    def __init__(self, command: Sequence[str], *, back_off_s: float = BACK_OFF_S) -> None:
+    def __init__(self, command: Sequence[str], *, back_off_s: float = BACK_OFF_S, unload_after_s: float = 0) -> None:
+        self.on_state: OnState = lambda *_: None
         self._command = command
         self._back_off_s = back_off_s
+        self._unload_after_s = unload_after_s
         self._child: EngineChild | None = None
-        self._session: aiohttp.ClientSession | None = None
+        self._link: EngineLink | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self._settled = asyncio.Event()  # the first start is over, well or badly
-        self._starts_left = _STARTS
+        self._settled = asyncio.Event()  # the start that requests wait for is over, well or badly
+        self._wanted = asyncio.Event()
+        self._working = 0
+        self._deaths = 0  # since the last answer
 
     @property
     def pid(self) -> int | None:
@@ -72,20 +88,37 @@ class ProcessEngine:
 
     def start(self) -> None:
         """Start the child and keep it; returns at once."""
+        self._wanted.set()
         if self._keeper is None:
             self._keeper = asyncio.ensure_future(self._keep())
 
-    async def complete(self, request: CompletionRequest) -> CompletionResult:
+    async def complete(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
         """Fill the hole; see EngineClient."""
         self.start()
+        self._working += 1
         try:
             async with asyncio.timeout(request.deadline_ms / 1000 + LATE_S):
                 await self._settled.wait()
-                return await self._ask(request)
+                if self._link is None:
+                    raise EngineError("The engine is not running.")
+                result = await self._link.complete(request, on_draft)
+                self._deaths = 0
+                return result
         except TimeoutError:
             return _failure(request, "The engine did not answer in time.")
         except RemaskError as error:
             return _failure(request, str(error))
+        finally:
+            self._working -= 1
+
+    async def close_document(self, document: str) -> None:
+        """Let the engine save what it read of a document; see EngineClient."""
+        if self._link is not None:
+            try:
+                async with asyncio.timeout(CLOSE_WITHIN_S):
+                    await self._link.close_document(document)
+            except (RemaskError, TimeoutError) as error:
+                log.info("what was read of a document was not saved (%s)", type(error).__name__)
 
     async def close(self) -> None:
         """Stop the child and wait until it is gone."""
@@ -94,71 +127,75 @@ class ProcessEngine:
             await asyncio.wait((self._keeper,))
         self._settled.set()
 
-    async def _ask(self, request: CompletionRequest) -> CompletionResult:
-        session = self._session
-        if session is None:
-            raise EngineError("The engine is not running.")
-        import aiohttp
-
-        try:
-            body = io.BytesIO(request.to_json().encode())  # aiohttp sends a stream piece by piece
-            async with session.post("http://engine/v1/complete", data=body) as response:
-                values = await response.json()
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise EngineError(f"The engine does not answer ({type(error).__name__}).") from error
-        result = _read(values)
-        self._starts_left = _STARTS - 1
-        return result
-
     async def _keep(self) -> None:
-        """Run the child, and once more when it has died."""
+        """Run the child whenever it is wanted, and again when it has died."""
         try:
-            while self._starts_left > 0:
-                self._starts_left -= 1
-                await self._run_once()
+            while True:
+                await self._wanted.wait()
+                self.on_state(EngineState.STARTING, "")
+                if await self._run_once():
+                    log.info("the engine was idle and is put away")
+                    self.on_state(EngineState.UNLOADED, "")
+                    continue
+                self._deaths += 1
                 log.warning("the engine is gone")
-                await asyncio.sleep(self._back_off_s)
-            log.error("the engine died again without an answer; it is not started any more")
+                if self._deaths >= STARTS:
+                    self._give_up("The engine died again and again; it is not started any more.")
+                    return
+                self.on_state(EngineState.GONE, "")
+                await asyncio.sleep(min(self._back_off_s * 2 ** (self._deaths - 1), MAX_BACK_OFF_S))
         except RemaskError as error:
             log.error("the engine cannot start: %s", error)
+            self._give_up(f"Remask's engine cannot start: {error}")
         except Exception as error:
             log.error("the engine cannot be kept: %s", type(error).__name__, exc_info=True)
+            self._give_up("Remask's engine cannot be kept; the log says more.")
         finally:
             self._settled.set()
 
-    async def _run_once(self) -> None:
-        """Start the child and stay until it dies. Raises RemaskError when it says that it cannot start."""
+    def _give_up(self, sentence: str) -> None:
+        log.error("%s", sentence)
+        self.on_state(EngineState.FAILED, sentence)
+
+    async def _run_once(self) -> bool:
+        """Start the child and stay until it dies, or (True) until it has been idle for long.
+
+        Raises RemaskError when it says that it cannot start.
+        """
         self._child = child = EngineChild(self._command)
         # It takes a third of a second: time that the child needs anyway, and the loop must stay free.
         loading = asyncio.ensure_future(asyncio.to_thread(importlib.import_module, "aiohttp"))
+        idle = False
+        gone: asyncio.Task[None] | None = None
         try:
             await child.start()
             await loading
-            self._session = _open_session(child.socket)
+            self._link = EngineLink(child.socket)
             self._settled.set()
-            await child.wait()
+            self.on_state(EngineState.READY, "")
+            gone = asyncio.ensure_future(child.wait())
+            idle = await self._watch(gone)
+            return idle
         finally:
-            session, self._session, self._child = self._session, None, None
-            if session is not None:
-                await session.close()
+            if gone is not None:
+                gone.cancel()
+            if idle:
+                self._settled.clear()  # requests wait for the next start
+            link, self._link, self._child = self._link, None, None
+            if link is not None:
+                await link.close()
             await child.stop()
 
-
-def _open_session(socket: str) -> aiohttp.ClientSession:
-    import aiohttp
-
-    return aiohttp.ClientSession(
-        connector=aiohttp.UnixConnector(path=socket), timeout=aiohttp.ClientTimeout(total=None), trust_env=False
-    )
-
-
-def _read(values: object) -> CompletionResult:
-    if isinstance(values, dict) and isinstance(error := values.get("error"), dict):
-        raise EngineError(str(error.get("message", "The engine failed.")), advice=str(error.get("advice", "")))
-    try:
-        return CompletionResult.from_dict(values)  # type: ignore[arg-type]
-    except (RemaskError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise EngineError("The engine answered nonsense.") from error
+    async def _watch(self, gone: asyncio.Task[None]) -> bool:
+        """Wait until the child is gone, or (True) nobody has asked for anything for long."""
+        while True:
+            self._wanted.clear()
+            await asyncio.wait((gone,), timeout=self._unload_after_s or None)
+            if gone.done():
+                self._wanted.set()
+                return False
+            if not self._wanted.is_set() and not self._working:
+                return True
 
 
 def _failure(request: CompletionRequest, detail: str) -> CompletionResult:

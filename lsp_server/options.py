@@ -1,5 +1,6 @@
-"""What a client may set in `initializationOptions`. Knows no engine and no LSP types.
+"""The one schema of what a client may set. Knows no engine and no LSP types.
 
+The docs page, the settings of the VS Code extension and the checks are all made from these fields (see settings_page).
 Names are snake_case here and camelCase on the wire. A wrong value never stops the server: it is reported in a sentence
 and the default takes its place.
 """
@@ -12,16 +13,85 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remask.lsp_server.option_kinds import FLAG, FOLDER, WORD, WORDS, Kind, about, choice, number
+
+CLIENT_ONLY = frozenset({"command", "trace", "acceptKey"})
+"""Settings of our editor plugins that travel along with the server's and mean nothing here."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
     """All options with their defaults."""
 
-    model: Path | None = None  # a checkpoint's folder; None is the model that ships with Remask
-    device: str = "auto"
-    dtype: str = "auto"
-    max_tokens: int = field(default=64, metadata={"range": (1, 4096)})
-    deadline_ms: int = field(default=5_000, metadata={"range": (50, 600_000)})
+    model: Path | None = field(
+        default=None, metadata=about(FOLDER, "A checkpoint's folder. Empty: the model that ships with Remask.")
+    )
+    device: str = field(default="auto", metadata=about(WORD, "Where the model runs: auto, cpu, cuda."))
+    dtype: str = field(default="auto", metadata=about(WORD, "The model's number format: auto, float32, bfloat16."))
+    unload_after_s: int = field(
+        default=1800,
+        metadata=about(number(0, 604_800), "After how many idle seconds the engine gives its memory back; 0 is never."),
+    )
+    automatic: bool = field(
+        default=True, metadata=about(FLAG, "Ghost text while typing. false: only when the editor is told to ask.")
+    )
+    multiline: str = field(
+        default="auto", metadata=about(choice("auto", "never"), "auto: several lines where a block was opened.")
+    )
+    max_tokens: int = field(default=64, metadata=about(number(1, 4096), "How many tokens a completion may have."))
+    deadline_ms: int = field(
+        default=5_000,
+        metadata=about(number(50, 600_000), "How long a completion may take; what is ready by then is shown."),
+    )
+    candidates: int = field(
+        default=3, metadata=about(number(1, 8), "How many completions to offer when the editor was told to ask.")
+    )
+    automatic_candidates: int = field(
+        default=1, metadata=about(number(1, 8), "How many completions to offer while typing.")
+    )
+    debounce: str = field(
+        default="adaptive",
+        metadata=about(
+            choice("adaptive", "fixed", "off"),
+            "How long to wait for a pause while typing. adaptive: from the typing speed and the engine's.",
+        ),
+    )
+    debounce_ms: int = field(
+        default=300,
+        metadata=about(number(0, 5_000), "The wait where debounce is fixed, the longest one where it is adaptive."),
+    )
+    speculate: bool = field(
+        default=True, metadata=about(FLAG, "Prepare what follows a shown completion while nothing else is to do.")
+    )
+    disabled_languages: tuple[str, ...] = field(
+        default=(), metadata=about(WORDS, "Language ids in which nothing is completed.")
+    )
+    exclude: tuple[str, ...] = field(
+        default=(),
+        metadata=about(WORDS, "Patterns, as in .gitignore, of further files that are never read or completed."),
+    )
+    context: bool = field(
+        default=True, metadata=about(FLAG, "Let the model see pieces of other files of the workspace.")
+    )
+    context_characters: int = field(
+        default=6_000, metadata=about(number(0, 60_000), "How much of other files the model sees at most.")
+    )
+    fill_candidates: int = field(default=3, metadata=about(number(1, 8), "How many bodies to write for a function."))
+    fill_max_tokens: int = field(
+        default=256, metadata=about(number(1, 4096), "How many tokens a function's body may have.")
+    )
+    fill_deadline_ms: int = field(
+        default=30_000, metadata=about(number(50, 600_000), "How long filling a function may take in all.")
+    )
+    statistics: bool = field(
+        default=True, metadata=about(FLAG, "Count on this machine what is shown and accepted ('remask stats').")
+    )
+    log_level: str = field(
+        default="info", metadata=about(choice("debug", "info", "warning", "error"), "How much the log says.")
+    )
+    log_text: bool = field(
+        default=False, metadata=about(FLAG, "Write completions into the log; otherwise it never holds source text.")
+    )
 
     def updated(self, values: object) -> tuple[ServerOptions, list[str]]:
         """These options with those in `values` (as the client sent them), and a sentence about each that is wrong."""
@@ -29,38 +99,34 @@ class ServerOptions:
             return self, []
         if not isinstance(values, Mapping):
             return self, [f"Remask's options are an object, not {type(values).__name__}; the defaults are used."]
-        known = {_wire_name(option.name): option for option in dataclasses.fields(self)}
+        known = {wire_name(one.name): one for one in dataclasses.fields(self)}
         right: dict[str, Any] = {}
         wrong: list[str] = []
         for name, value in values.items():
-            option = known.get(str(name))
-            if option is None:
-                wrong.append(f"Remask has no option '{name}'. It has: {', '.join(known)}.")
+            one = known.get(str(name))
+            if one is None:
+                if name not in CLIENT_ONLY:
+                    wrong.append(f"Remask has no option '{name!s:.60}'. It has: {', '.join(known)}.")
                 continue
             try:
-                right[option.name] = _check(option, value)
+                right[one.name] = kind_of(one).read(value)
             except ValueError as error:
                 wrong.append(f"Remask's option '{name}' is {error}, not {value!r:.60}; the default is used.")
         return dataclasses.replace(self, **right), wrong
 
 
-def _check(option: dataclasses.Field[Any], value: object) -> object:
-    if option.name == "model":
-        if value is None or value == "":
-            return None
-        if isinstance(value, str):
-            return Path(value).expanduser()
-        raise ValueError("the path of a folder")
-    if "range" in option.metadata:
-        low, high = option.metadata["range"]
-        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
-            return value
-        raise ValueError(f"a whole number from {low} to {high}")
-    if isinstance(value, str) and value:
-        return value
-    raise ValueError("a word")
+ENGINE_OPTIONS = ("model", "device", "dtype", "unload_after_s")
+"""Those that need another engine process when they change."""
 
 
-def _wire_name(name: str) -> str:
+def kind_of(one: dataclasses.Field[Any]) -> Kind:
+    """The kind of value that a field of the options has."""
+    kind = one.metadata["kind"]
+    assert isinstance(kind, Kind)
+    return kind
+
+
+def wire_name(name: str) -> str:
+    """An option's name as clients write it."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)

@@ -11,10 +11,16 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcServerNotInitialized
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+    JsonRpcParseError,
+    JsonRpcServerNotInitialized,
+)
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from remask.lsp_server import text_sync
+from remask.lsp_server.notifications import METHODS
 
 if TYPE_CHECKING:
     from remask.lsp_server.server import RemaskServer
@@ -34,15 +40,17 @@ class RemaskProtocol(LanguageServerProtocol):
             data = json.loads(body)
         except (ValueError, RecursionError):
             log.error("a message of %d bytes is not JSON", len(body))
+            self._answer_nobody(JsonRpcParseError("The message is not JSON."))
             return
-        if not isinstance(data, dict) or data.get("jsonrpc") != self.VERSION:
+        if not isinstance(data, dict) or data.get("jsonrpc") != self.VERSION or not _is_message(data):
             log.error("a message is not a JSON-RPC 2.0 object")
+            self._answer_nobody(JsonRpcInvalidRequest("The message is not a JSON-RPC 2.0 object."))
             return
         if not self._is_allowed(data):
             return
         method = data.get("method")
-        if isinstance(method, str) and method in text_sync.METHODS:
-            text_sync.handle(self._server.documents, method, data.get("params"))
+        if method in METHODS:
+            self._notified(str(method), data)
             return
         try:
             message = self.structure_message(data)
@@ -50,6 +58,13 @@ class RemaskProtocol(LanguageServerProtocol):
             self._refuse(data, error)
             return
         self.handle_message(message)
+
+    def _notified(self, method: str, data: dict[str, Any]) -> None:
+        """Handle a notification of ours; sent as a request it is an error."""
+        if "id" in data:
+            self._answer_error(data, JsonRpcInvalidRequest(f"'{method}' is a notification."))
+        elif self._server.notifications is not None:
+            self._server.notifications.handle(method, data.get("params"))
 
     def _is_allowed(self, data: dict[str, Any]) -> bool:
         """Whether the message fits the life cycle; a request that does not is answered here."""
@@ -68,13 +83,30 @@ class RemaskProtocol(LanguageServerProtocol):
         return refusal is None
 
     def _refuse(self, data: dict[str, Any], error: Exception) -> None:
-        method = str(data.get("method"))[:80]
+        if "method" not in data:
+            self._drop_response(data)
+            return
+        method = str(data["method"])[:80]
         log.error("a message cannot be read: %s (%s)", method, type(error).__name__)
         self._answer_error(data, JsonRpcInvalidParams(f"The parameters of '{method}' cannot be read."))
 
+    def _drop_response(self, data: dict[str, Any]) -> None:
+        """An answer of the client that cannot be read is an error to whoever waits for it."""
+        log.error("an answer of the client cannot be read")
+        future = self._request_futures.pop(data["id"], None)
+        if future is not None and not future.done():
+            future.set_exception(JsonRpcInvalidParams("The answer cannot be read."))
+
     def _answer_error(self, data: dict[str, Any], error: JsonRpcException) -> None:
-        if isinstance(data.get("id"), int | str) and "method" in data:
+        if "id" in data and "method" in data:
             self._send_response(data["id"], error=error.to_response_error())
+
+    def _answer_nobody(self, error: JsonRpcException) -> None:
+        """Answer a message whose id cannot be told, as JSON-RPC wants it."""
+        response = error.to_response_error()
+        self._send_data(
+            {"jsonrpc": self.VERSION, "id": None, "error": {"code": response.code, "message": response.message}}
+        )
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Any:
@@ -92,3 +124,11 @@ class RemaskProtocol(LanguageServerProtocol):
         future = self._request_futures.pop(msg_id, None)
         if future is not None:
             future.cancel()
+
+
+def _is_message(data: dict[str, Any]) -> bool:
+    """Whether this is a request, a notification or a response; a method is a string, an id that or a number."""
+    method, number = data.get("method"), data.get("id")
+    if "id" in data and (not isinstance(number, int | str) or isinstance(number, bool)):
+        return False
+    return isinstance(method, str) if "method" in data else "id" in data and ("result" in data or "error" in data)

@@ -20,17 +20,22 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from remask.lsp_server import logs, watchdog
-from remask.lsp_server.documents import DocumentStore
+from remask.lsp_server.client import Client
 from remask.lsp_server.engine_client import EngineClient, open_engine
+from remask.lsp_server.features.ghost import ACCEPTED
 from remask.lsp_server.features.inline_completion import InlineCompletion
+from remask.lsp_server.notifications import Notifications
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.positions import Unit
 from remask.lsp_server.protocol import RemaskProtocol
+from remask.lsp_server.settings import Settings
+from remask.lsp_server.status import Status
 from remask.lsp_server.transport import MessageReader, MessageWriter
+from remask.lsp_server.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-LEAVE_WITHIN_S = 0.8  # from the client's end to ours
+LEAVE_WITHIN_S = 0.85  # from the client's end to ours
 
 MakeEngine = Callable[[ServerOptions], EngineClient]
 
@@ -42,14 +47,20 @@ class RemaskServer(LanguageServer):
 
     def __init__(self, make_engine: MakeEngine = open_engine, defaults: ServerOptions | None = None) -> None:
         super().__init__(
-            name="remask", version=_version(), protocol_cls=RemaskProtocol, converter_factory=default_converter
+            name="remask",
+            version=_version(),
+            protocol_cls=RemaskProtocol,
+            converter_factory=default_converter,
+            notebook_document_sync=types.NotebookDocumentSyncOptions(
+                [types.NotebookDocumentFilterWithNotebook(notebook="*")]
+            ),
         )
-        self.documents = DocumentStore()
+        self.state: Workspace | None = None
+        self.notifications: Notifications | None = None
         self._make_engine = make_engine
         self._defaults = defaults or ServerOptions()
-        self._engine: EngineClient | None = None
+        self._settings: Settings | None = None
         self._inline: InlineCompletion | None = None
-        self._complaints: list[str] = []
         self._reader: MessageReader | None = None
         self._exit_code = 1
         _register(self)
@@ -62,9 +73,9 @@ class RemaskServer(LanguageServer):
             while (body := await reader.next()) is not None:
                 self.protocol.receive(body)
         finally:
-            if self._engine is not None:
+            if self._settings is not None:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._engine.close(), LEAVE_WITHIN_S)
+                    await asyncio.wait_for(self._settings.close(), LEAVE_WITHIN_S)
         return self._exit_code
 
     def leave(self, code: int) -> None:
@@ -75,20 +86,24 @@ class RemaskServer(LanguageServer):
 
     def on_initialize(self, params: types.InitializeParams) -> None:
         """Read the options, agree on the unit of positions and open the engine's door."""
-        options, self._complaints = self._defaults.updated(params.initialization_options)
-        self.documents.unit = Unit(self.workspace.position_encoding or Unit.UTF16)
-        self._engine = self._make_engine(options)
-        is_neovim = params.client_info is not None and params.client_info.name == "Neovim"
-        self._inline = InlineCompletion(self.documents, self._engine, options, keeps_on_null=is_neovim)
+        client = Client(self.protocol.notify, self.protocol.send_request_async, params)
+        status = Status(self.protocol.notify, lambda sentence: client.show(sentence, types.MessageType.Error))
+        options, complaints = self._defaults.updated(params.initialization_options)
+        unit = Unit(self.workspace.position_encoding or Unit.UTF16)
+        self.state = Workspace(self._make_engine(options), options, status, unit)
+        for folder in params.workspace_folders or []:
+            self.state.folders.add(folder.uri)
+        if not params.workspace_folders and params.root_uri:
+            self.state.folders.add(params.root_uri)
+        self._settings = Settings(self.state, client, self._make_engine, options, complaints)
+        self.notifications = Notifications(self.state, client, self._settings)
+        self._inline = InlineCompletion(self.state, keeps_on_null=client.name == "Neovim")
         watchdog.watch(params.process_id, _end_now)
 
     def on_initialized(self) -> None:
         """Start the engine, so that the first completion finds it ready, and say what is wrong with the options."""
-        if self._engine is not None:
-            self._engine.start()
-        for complaint in self._complaints:
-            log.warning("an option is wrong or unknown; its default is used")
-            self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, complaint))
+        if self._settings is not None:
+            self._settings.start()
 
     async def inline_completion(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
         """Ghost text at a position, or None."""
@@ -108,9 +123,18 @@ def _register(server: RemaskServer) -> None:
     def initialized(_: types.InitializedParams) -> None:
         server.on_initialized()
 
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=True))
+    def did_save(_: types.DidSaveTextDocumentParams) -> None:
+        """Only so that the client is asked for it; see text_sync."""
+
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
         return await server.inline_completion(params)
+
+    @server.command(ACCEPTED)
+    def accepted(*arguments: Any) -> None:
+        if server.notifications is not None:
+            server.notifications.accepted(arguments)
 
 
 def _end_now() -> None:

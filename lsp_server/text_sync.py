@@ -1,4 +1,4 @@
-"""`textDocument/didOpen`, `didChange` and `didClose`, read strictly. Knows the documents, no feature.
+"""`textDocument/didOpen`, `didChange`, `didSave` and `didClose`, read strictly. Knows the documents, no feature.
 
 Read here and not by the generated types, which take `{"text": null}` for a new text "None". A message that cannot be
 read changes nothing: its document keeps its last text and is out of step until the client sends a whole text again.
@@ -15,6 +15,7 @@ from lsprotocol import types
 from remask.contract.errors import InputError
 from remask.lsp_server.document import Change, Position
 from remask.lsp_server.documents import DocumentStore
+from remask.lsp_server.reading import count, dict_of, list_of, text_of
 
 log = logging.getLogger(__name__)
 
@@ -23,24 +24,25 @@ def handle(documents: DocumentStore, method: str, params: object) -> None:
     """Carry out one of the notifications in METHODS. Never raises for what a client sends."""
     uri = ""
     try:
-        item = _dict(_dict(params).get("textDocument"))
-        uri = _text(item.get("uri"))
-        METHODS[method](documents, uri, item, _dict(params))
+        item = dict_of(dict_of(params).get("textDocument"))
+        uri = text_of(item.get("uri"))
+        METHODS[method](documents, uri, item, dict_of(params))
     except InputError:
-        log.error("a %s cannot be read; its document is out of step until it is opened again", method)
+        if method not in _CHANGING:
+            log.error("a %s cannot be read", method)
+            return
+        log.error("a %s cannot be read; its document is out of step until it is saved or opened again", method)
         documents.distrust(uri)
 
 
 def _open(documents: DocumentStore, uri: str, item: dict[str, Any], _: dict[str, Any]) -> None:
     language = item.get("languageId")
-    text = _text(item.get("text"))
+    text = text_of(item.get("text"))
     documents.open(uri, language if isinstance(language, str) else "", _version(item) or 0, text)
 
 
 def _change(documents: DocumentStore, uri: str, item: dict[str, Any], params: dict[str, Any]) -> None:
-    events = params.get("contentChanges")
-    if not isinstance(events, list):
-        raise InputError("A message lacks what it must have.")
+    events = list_of(params.get("contentChanges"))
     documents.change(uri, _version(item), [_read_event(event) for event in events])
 
 
@@ -48,45 +50,36 @@ def _close(documents: DocumentStore, uri: str, _: dict[str, Any], __: dict[str, 
     documents.close(uri)
 
 
+def _save(documents: DocumentStore, uri: str, _: dict[str, Any], params: dict[str, Any]) -> None:
+    text = params.get("text")
+    documents.saved(uri, text if isinstance(text, str) else None)
+
+
 METHODS: dict[str, Callable[[DocumentStore, str, dict[str, Any], dict[str, Any]], None]] = {
     types.TEXT_DOCUMENT_DID_OPEN: _open,
     types.TEXT_DOCUMENT_DID_CHANGE: _change,
+    types.TEXT_DOCUMENT_DID_SAVE: _save,
     types.TEXT_DOCUMENT_DID_CLOSE: _close,
 }
 
 
+_CHANGING = frozenset({types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE})
+
+
 def _read_event(event: object) -> Change:
-    values = _dict(event)
-    text = _text(values.get("text"))
+    values = dict_of(event)
+    text = text_of(values.get("text"))
     if values.get("range") is None:
         return Change(text)
-    span = _dict(values["range"])
+    span = dict_of(values["range"])
     return Change(text, _position(span.get("start")), _position(span.get("end")))
 
 
 def _position(value: object) -> Position:
-    values = _dict(value)
-    return Position(_count(values.get("line")), _count(values.get("character")))
+    values = dict_of(value)
+    return Position(count(values.get("line")), count(values.get("character")))
 
 
 def _version(item: dict[str, Any]) -> int | None:
     version = item.get("version")
     return version if isinstance(version, int) and not isinstance(version, bool) else None
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InputError("A message lacks what it must have.")
-    return value
-
-
-def _dict(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError("A message lacks what it must have.")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise InputError("A message lacks what it must have.")
-    return value

@@ -1,6 +1,8 @@
-"""The engine's HTTP face: two routes on a local socket. Knows messages and errors, never the model.
+"""The engine's HTTP face: three routes on a local socket. Knows messages and errors, never the model.
 
-POST /v1/complete   a CompletionRequest  ->  a CompletionResult
+POST /v1/complete   a CompletionRequest  ->  a CompletionResult; with ?drafts=1 one JSON object a line: {"draft": text}
+                    while it is being written, then {"result": CompletionResult} or {"error": ...}
+POST /v1/close      {"document": name}   ->  {}; what was read of the document goes to disk, and out of memory
 GET  /v1/health     what runs here and how busy it is
 
 Every error is `{"error": {"kind", "message", "advice"}}`. Closing the connection cancels the request.
@@ -8,6 +10,8 @@ Every error is `{"error": {"kind", "message", "advice"}}`. Closing the connectio
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,10 +35,16 @@ def make_app(worker: ModelWorker, description: Mapping[str, Any]) -> web.Applica
     """The application around a started worker; `description` is what its model said of itself."""
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[_errors_as_json])
 
-    async def complete(request: web.Request) -> web.Response:
+    async def complete(request: web.Request) -> web.StreamResponse:
         wanted = CompletionRequest.from_json(await request.read())
+        if request.query.get("drafts"):
+            return await _stream(request, worker, wanted)
         result = await worker.complete(wanted)
         return web.json_response(result.to_dict())
+
+    async def close(request: web.Request) -> web.Response:
+        await worker.close_document(_document(await request.read()))
+        return web.json_response({})
 
     async def health(_: web.Request) -> web.Response:
         return web.json_response(
@@ -45,13 +55,55 @@ def make_app(worker: ModelWorker, description: Mapping[str, Any]) -> web.Applica
                 "waiting": worker.waiting,
                 "completed": worker.completed,
                 "skipped": worker.skipped,
+                "saved": worker.saved,
                 **description,
             }
         )
 
     app.router.add_post("/v1/complete", complete)
+    app.router.add_post("/v1/close", close)
     app.router.add_get("/v1/health", health)
     return app
+
+
+async def _stream(request: web.Request, worker: ModelWorker, wanted: CompletionRequest) -> web.StreamResponse:
+    """Answer line by line: the newest draft whenever the client has read the one before, the result at the end."""
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    await response.prepare(request)
+    drafts: asyncio.Queue[str] = asyncio.Queue()
+    work = asyncio.ensure_future(worker.complete(wanted, drafts.put_nowait))
+    try:
+        while not work.done():
+            newest = asyncio.ensure_future(drafts.get())
+            await asyncio.wait((work, newest), return_when=asyncio.FIRST_COMPLETED)
+            newest.cancel()
+            if newest.done() and not newest.cancelled():
+                text = newest.result()
+                while not drafts.empty():
+                    text = drafts.get_nowait()
+                await response.write(_line({"draft": text}))
+        try:
+            await response.write(_line({"result": work.result().to_dict()}))
+        except RemaskError as error:
+            await response.write(_line(error_body(error)))
+    finally:
+        work.cancel()
+    await response.write_eof()
+    return response
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def _document(body: bytes) -> str:
+    try:
+        document = json.loads(body)["document"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        document = None
+    if not isinstance(document, str):
+        raise InputError("The request names no document.")
+    return document
 
 
 def error_body(error: RemaskError) -> dict[str, dict[str, str]]:

@@ -72,8 +72,10 @@ async def _serve(path: Path, load: Callable[[], Completer], answer: IO[str], lea
         await stop.wait()
     finally:
         worker.stop()
+        saving = asyncio.ensure_future(worker.stopped(GRACE_S))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(runner.cleanup(), GRACE_S / 2)
+        await saving
     return 0
 
 

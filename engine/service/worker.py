@@ -1,63 +1,42 @@
 """The one thread that runs the model, and the queue before it. Knows neither HTTP nor the model.
 
-One generation at a time: two would share the same cores or the same GPU and both would be late.
+One generation at a time: two would share the same cores or the same GPU and both would be late. What the model read of
+a document is put on disk when the document is closed, when nothing is to do for a while, and at the end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from remask.contract.errors import EngineError, RemaskError
-from remask.contract.messages import CompletionRequest, CompletionResult, Reason
-from remask.engine.service.completer import Completer
+from remask.contract.errors import RemaskError
+from remask.contract.messages import CompletionRequest, CompletionResult
+from remask.engine.service.completer import Completer, OnDraft, save
+from remask.engine.service.jobs import Closing, Completion, Job, as_remask_error, outcome_of
 
 log = logging.getLogger(__name__)
 
-
-class _Job:
-    """One request on its way through the queue; settled on the loop it came from."""
-
-    def __init__(self, request: CompletionRequest) -> None:
-        self.request = request
-        self.asked_at = time.monotonic()
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[CompletionResult] = self.loop.create_future()
-        self.cancelled = threading.Event()
-
-    def settle(self, outcome: CompletionResult | RemaskError) -> None:
-        """Hand the outcome to whoever waits. From any thread."""
-        try:
-            self.loop.call_soon_threadsafe(self._settle, outcome)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            log.debug("an outcome came after the end")
-
-    def _settle(self, outcome: CompletionResult | RemaskError) -> None:
-        if self.future.done():
-            return
-        if isinstance(outcome, RemaskError):
-            self.future.set_exception(outcome)
-        else:
-            self.future.set_result(outcome)
+SAVE_AFTER_S = 30.0  # without anything to do
 
 
 class ModelWorker:
     """Loads a Completer in a daemon thread of its own and feeds it one request after the other."""
 
-    def __init__(self, load: Callable[[], Completer]) -> None:
+    def __init__(self, load: Callable[[], Completer], *, save_after_s: float = SAVE_AFTER_S) -> None:
         self._load = load
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._save_after_s = save_after_s
+        self._jobs: queue.Queue[Job | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="model", daemon=True)
         self._loaded: asyncio.Future[Mapping[str, Any]] | None = None
+        self._unsaved: dict[str, None] = {}  # documents, the one worked on last at the end
         self.busy = False
         self.completed = 0
         self.skipped = 0  # cancelled before they started
+        self.saved = 0
 
     @property
     def waiting(self) -> int:
@@ -70,32 +49,67 @@ class ModelWorker:
         self._thread.start()
         return await self._loaded
 
-    async def complete(self, request: CompletionRequest) -> CompletionResult:
+    async def complete(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
         """Queue the request and wait for its result; cancelling the wait cancels the generation. Raises RemaskError."""
-        job = _Job(request)
+        result: CompletionResult = await self._queued(Completion(request, on_draft))
+        return result
+
+    async def close_document(self, document: str) -> None:
+        """Put what the model read of a document on disk, and let go of it. Raises RemaskError."""
+        await self._queued(Closing(document, is_dirty=lambda: self._unsaved.pop(document, ...) is None))
+
+    def stop(self) -> None:
+        """End the thread after the job it is at and after saving what is not saved; does not wait."""
+        self._jobs.put(None)
+
+    async def stopped(self, within_s: float) -> bool:
+        """Wait for the thread's end, so long at most."""
+        await asyncio.to_thread(self._thread.join, within_s)
+        return not self._thread.is_alive()
+
+    async def _queued(self, job: Job) -> Any:
         self._jobs.put(job)
         try:
             return await job.future
         finally:
             job.cancelled.set()
 
-    def stop(self) -> None:
-        """End the thread after the job it is at; does not wait."""
-        self._jobs.put(None)
-
     def _run(self) -> None:
         completer = self._try_load()
         if completer is None:
             return
-        while (job := self._jobs.get()) is not None:
-            if job.cancelled.is_set():
-                self.skipped += 1
+        while True:
+            try:
+                job = self._jobs.get(timeout=self._save_after_s if self._unsaved else None)
+            except queue.Empty:
+                self._save_one(completer)
                 continue
-            self.busy = True
-            outcome = _run_job(completer, job)
-            self.busy = False
+            if job is None:
+                break
+            self._do(job, completer)
+        while self._unsaved:
+            self._save_one(completer)
+
+    def _do(self, job: Job, completer: Completer) -> None:
+        if job.cancelled.is_set():
+            self.skipped += 1
+            return
+        self.busy = True
+        outcome = outcome_of(job, completer)
+        self.busy = False
+        if isinstance(job, Completion):
             self.completed += 1
-            job.settle(outcome)
+            self._unsaved.pop(job.document, None)
+            self._unsaved[job.document] = None
+        job.settle(outcome)
+
+    def _save_one(self, completer: Completer) -> None:
+        document, _ = self._unsaved.popitem()
+        try:
+            save(completer, document)
+            self.saved += 1
+        except Exception as error:
+            as_remask_error(error, "What was read of a document could not be saved.")
 
     def _try_load(self) -> Completer | None:
         assert self._loaded is not None
@@ -105,37 +119,10 @@ class ModelWorker:
             completer = self._load()
             description = completer.describe()
         except Exception as error:
-            _call(loop, _fail, loaded, _as_remask_error(error, "The model could not be loaded."))
+            _call(loop, _fail, loaded, as_remask_error(error, "The model could not be loaded."))
             return None
         _call(loop, _succeed, loaded, description)
         return completer
-
-
-def _run_job(completer: Completer, job: _Job) -> CompletionResult | RemaskError:
-    request = job.request
-    waited_ms = int((time.monotonic() - job.asked_at) * 1000)
-    if waited_ms >= request.deadline_ms:
-        return CompletionResult(
-            text="", reason=Reason.DEADLINE, language=request.language, detail="The time was spent in the queue."
-        )
-    try:
-        return completer.complete(
-            dataclasses.replace(request, deadline_ms=request.deadline_ms - waited_ms), job.cancelled.is_set
-        )
-    except Exception as error:
-        return _as_remask_error(error, "The engine failed on this request.")
-
-
-def _as_remask_error(error: Exception, message: str) -> RemaskError:
-    if isinstance(error, RemaskError):
-        return error
-    # The stack says where; the message of a foreign exception may hold source text and stays out of the log.
-    log.error("%s (%s)", message, type(error).__name__, exc_info=_without_text(error))
-    return EngineError(message, advice=f"It is a bug of Remask or too little memory: {type(error).__name__}.")
-
-
-def _without_text(error: Exception) -> BaseException:
-    return RemaskError("no text").with_traceback(error.__traceback__)
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:

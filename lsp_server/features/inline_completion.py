@@ -1,137 +1,195 @@
 """`textDocument/inlineCompletion`: ghost text. Knows documents and the engine's door, never how code is written.
 
-One request a document: a newer one takes the place of an older one, whether or not the client cancels. An answer is for
-the version that it was asked for; if the user has typed its beginning meanwhile, the rest is offered, else nothing.
+The newest request wins, whether or not the client cancels the older ones, and an answer is for the version that it was
+asked for; if the user has typed its beginning meanwhile, the rest is offered, else nothing. What was written lately is
+offered again while it is typed, word by word or letter by letter, and while nothing else is to do the text after the
+offered one is prepared.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 from lsprotocol import types
 
-from remask.contract.messages import CompletionRequest, CompletionResult, Reason
-from remask.lsp_server.context import build_request
+from remask.contract.messages import CompletionRequest, CompletionResult, Purpose, Reason
+from remask.lsp_server.context import Place, Selected, build_request, place_in
 from remask.lsp_server.document import Document, Position
-from remask.lsp_server.documents import DocumentStore, key_of
-from remask.lsp_server.engine_client import EngineClient
-from remask.lsp_server.options import ServerOptions
-from remask.lsp_server.positions import Unit, size
-from remask.lsp_server.postprocess import tidy
+from remask.lsp_server.features.ghost import Ghost, fitted, items, tidied
+from remask.lsp_server.turns import OvertakenError
+from remask.lsp_server.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-MAX_SHOWN = 5_000
-"""UTF-16 units; VS Code shows nothing at all for a longer text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A text to show at a place of the document."""
-
-    text: str
-    at: Position
-
-
+SPECULATE_AFTER_S = 0.15
 _OVERTAKEN = frozenset({Reason.CANCELLED, Reason.STALE})
 """Reasons that say nothing about the place where the cursor is now."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """What is being written for the place at the end of an offered text. `now` ends the wait before it."""
+
+    key: str
+    prefix: str
+    suffix: str
+    task: asyncio.Task[None]
+    now: asyncio.Event
+
+
 class InlineCompletion:
-    """The feature's state: which document waits for which answer.
+    """The feature's state.
 
     `keeps_on_null` is for clients that go on showing, and accepting, their last ghost text after a null (Neovim 0.12):
     they get an empty list, which they take for what null means.
     """
 
-    def __init__(
-        self, documents: DocumentStore, engine: EngineClient, options: ServerOptions, *, keeps_on_null: bool = False
-    ) -> None:
-        self._documents = documents
-        self._engine = engine
-        self._options = options
+    def __init__(self, workspace: Workspace, *, keeps_on_null: bool = False) -> None:
+        self._workspace = workspace
         self._keeps_on_null = keeps_on_null
-        self._running: dict[str, asyncio.Task[CompletionResult]] = {}
+        self._ahead: _Ahead | None = None
 
     async def complete(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
         """Answer one request; None, with the reason in the log, where there is nothing to show."""
-        position = Position(params.position.line, params.position.character)
-        outcome = await self._complete(params.text_document.uri, position)
+        invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
+        outcome = await self._complete(params, invoked)
+        workspace = self._workspace
         if isinstance(outcome, Reason):
             log.info("nothing to show: %s", outcome)
+            if outcome not in _OVERTAKEN:
+                workspace.status.answered(outcome)
             clear = self._keeps_on_null and outcome not in _OVERTAKEN
             return types.InlineCompletionList(items=[]) if clear else None
-        log.info("shown: %d characters", len(outcome.text))
-        cursor = types.Position(outcome.at.line, outcome.at.column)
-        item = types.InlineCompletionItem(insert_text=outcome.text, range=types.Range(cursor, cursor))
-        return types.InlineCompletionList(items=[item])
+        wanted = workspace.options.candidates if invoked else workspace.options.automatic_candidates
+        texts = outcome.texts[:wanted]
+        log.info("shown: %s", ", ".join(f"{len(text)} characters" for text in texts))
+        if workspace.options.log_text:
+            log.info("its text: %r", texts)
+        workspace.status.answered(None)
+        workspace.statistics.offered(outcome.number, outcome.place.key, outcome.at.line, outcome.texts)
+        self._prepare(outcome)
+        return items(outcome, wanted)
 
-    async def _complete(self, uri: str, position: Position) -> Shown | Reason:
-        # No await before this is done: what is read here belongs to the request.
-        self._cancel_previous(uri)
-        document = self._documents.get(uri)
-        if document is None:
-            return Reason.UNKNOWN_DOCUMENT
-        request = build_request(document, position, self._options)
+    async def _complete(self, params: types.InlineCompletionParams, invoked: bool) -> Ghost | Reason:
+        # No await before the place is known: what is read here belongs to the request.
+        place = self._place(params, invoked)
+        ahead = self._joined(place)
+        if ahead is None:
+            self._workspace.turns.overtake()
+        if isinstance(place, Reason):
+            return place
+        try:
+            if not invoked:
+                if ahead is not None:
+                    await self._workspace.turns.wait(ahead.task)
+                if (ghost := self._remembered(place)) is not None:
+                    return ghost
+            return await self._written(place, invoked)
+        except OvertakenError:
+            return Reason.CANCELLED
+
+    def _place(self, params: types.InlineCompletionParams, invoked: bool) -> Place | Reason:
+        workspace = self._workspace
+        uri = params.text_document.uri
+        document = workspace.documents.get(uri)
+        if (reason := workspace.obstacle(document)) is not None:
+            return reason
+        if not invoked and not workspace.options.automatic:
+            return Reason.DISABLED
+        assert document is not None
+        position = Position(params.position.line, params.position.character)
+        return place_in(document, position, workspace.notebooks.around(uri), _selected(params.context))
+
+    def _joined(self, place: Place | Reason) -> _Ahead | None:
+        """The work done ahead, if it is for this very place and still going on."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or isinstance(place, Reason) or ahead.task.done():
+            return None
+        if (ahead.key, ahead.prefix, ahead.suffix) != (place.key, place.prefix, place.suffix):
+            return None
+        ahead.now.set()
+        return ahead
+
+    def _remembered(self, place: Place) -> Ghost | None:
+        """What is left of a text written lately."""
+        found = self._workspace.history.find(place.key, place.prefix, place.suffix)
+        if found is None:
+            return None
+        ghost = fitted(*found, place, self._workspace.documents.get(place.document.uri))
+        return ghost if isinstance(ghost, Ghost) else None
+
+    async def _written(self, place: Place, invoked: bool) -> Ghost | Reason:
+        """Let the engine write."""
+        workspace = self._workspace
+        options = workspace.options
+        wanted = options.candidates if invoked else options.automatic_candidates
+        request = build_request(place, options, candidates=wanted, context=workspace.context(place.key))
         if isinstance(request, Reason):
             return request
-        asked = (document.version, document.position(*document.clamp(position)))
-        result = await self._ask(uri, request)
+        delay = 0.0 if invoked else self._delay(place)
+        result = await workspace.turns.wait(workspace.turns.take(self._ask_after(delay, request)))
         if not result.text:
             return result.reason
-        return self._fit(uri, document, asked, request, result.text)
+        texts, reason = tidied([result.text, *(other.text for other in result.others)], place)
+        if not texts:
+            return reason
+        number = workspace.history.keep(place.key, place.prefix, place.suffix, texts)
+        return fitted(number, texts, place, workspace.documents.get(place.document.uri))
 
-    def _cancel_previous(self, uri: str) -> None:
-        task = self._running.pop(key_of(uri), None)
-        if task is not None:
-            task.cancel()
+    def _delay(self, place: Place) -> float:
+        options = self._workspace.options
+        longest = options.debounce_ms / 1000
+        if options.debounce == "off":
+            return 0.0
+        if options.debounce == "fixed":
+            return longest
+        return self._workspace.pace.delay(time.monotonic(), place.prefix[-1:], longest)
 
-    async def _ask(self, uri: str, request: CompletionRequest) -> CompletionResult:
-        task = asyncio.ensure_future(self._engine.complete(request))
-        self._running[key_of(uri)] = task
-        try:
-            result = await task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
-                raise  # the client's wish: it gets the error that the protocol asks for
-            return CompletionResult(text="", reason=Reason.CANCELLED, language=request.language)
-        finally:
-            if self._running.get(key_of(uri)) is task:
-                del self._running[key_of(uri)]
+    async def _ask_after(self, delay: float, request: CompletionRequest) -> CompletionResult:
+        if delay:
+            await asyncio.sleep(delay)
+        result = await self._workspace.ask(request)
         _log_result(result)
         return result
 
-    def _fit(
-        self, uri: str, asked_of: Document, asked: tuple[int, Position], request: CompletionRequest, text: str
-    ) -> Shown | Reason:
-        """The result as it may be shown now, in the document as it is now."""
-        text, reason = tidy(text, request.prefix, request.suffix)
-        if reason is not None:
-            return reason
-        document = self._documents.get(uri)
-        version, cursor = asked
-        if document is not asked_of or not document.in_step:
-            return Reason.STALE
-        if document.version != version:
-            typed = typed_since(document.normalised, request.prefix, request.suffix)
-            if typed is None or not text.startswith(typed):
-                return Reason.STALE
-            text = text[len(typed) :]
-            cursor = document.position_at(len(request.prefix) + len(typed))
-        if not text.strip():
-            return Reason.EMPTY
-        return Shown(text, cursor) if size(text, Unit.UTF16) <= MAX_SHOWN else Reason.TOO_LARGE
+    def _prepare(self, ghost: Ghost) -> None:
+        """Begin to write what may be asked next: the text after the offered one."""
+        workspace, place = self._workspace, ghost.place
+        if not workspace.options.speculate or place.selected or not workspace.turns.idle:
+            return
+        document: Document = place.document
+        before, after = document.split_at(ghost.at)
+        after_it = replace(place, prefix=before + ghost.texts[0], suffix=after)
+        if workspace.history.find(place.key, after_it.prefix, after) is not None:
+            return
+        request = build_request(after_it, workspace.options, context=workspace.context(place.key))
+        if isinstance(request, Reason):
+            return
+        now = asyncio.Event()
+        work = self._write_ahead(after_it, replace(request, purpose=Purpose.SPECULATE), now)
+        self._ahead = _Ahead(place.key, after_it.prefix, after, workspace.turns.take(work), now)
+
+    async def _write_ahead(self, place: Place, request: CompletionRequest, now: asyncio.Event) -> None:
+        try:
+            async with asyncio.timeout(SPECULATE_AFTER_S):
+                await now.wait()
+        except TimeoutError:
+            pass
+        result = await self._workspace.ask(request)
+        texts, _ = tidied([result.text], place)
+        if texts:
+            self._workspace.history.keep(place.key, place.prefix, place.suffix, texts)
 
 
-def typed_since(now: str, prefix: str, suffix: str) -> str | None:
-    """What was typed between `prefix` and `suffix`, or None if anything else has changed in the document."""
-    length = len(now) - len(prefix) - len(suffix)
-    if length < 0 or not now.startswith(prefix) or not now.endswith(suffix):
+def _selected(context: types.InlineCompletionContext) -> Selected | None:
+    info = context.selected_completion_info
+    if info is None:
         return None
-    return now[len(prefix) : len(prefix) + length]
+    start, end = info.range.start, info.range.end
+    return Selected(Position(start.line, start.character), Position(end.line, end.character), info.text)
 
 
 def _log_result(result: CompletionResult) -> None:

@@ -16,6 +16,7 @@ from lsp_client import PATIENCE_S, LspClient
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.lsp_server.fake_engine import FakeEngine
+from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.server import RemaskServer
 
 HERE = Path(__file__).parent
@@ -26,12 +27,13 @@ HERE = Path(__file__).parent
 class InsideClient(LspClient):
     """A client of a server that runs on the same loop, with the engine in the test's hands.
 
-    Where the line before the cursor holds "# wait", the engine waits for `release`; at "# raise" it fails.
+    The server does nothing ahead unless its options say so. Where the line before the cursor holds "# wait", the engine waits for `release`; at "# raise" it fails.
     """
 
     def __init__(self, reader: asyncio.StreamReader, to_server: BinaryIO, answer: str) -> None:
         super().__init__(reader, lambda data: (to_server.write(data), to_server.flush()))
         self.answer = answer
+        self.server: RemaskServer | None = None
         self.engine = FakeEngine(self._complete)
         self.release = asyncio.Event()
         self._asked = asyncio.Condition()
@@ -88,7 +90,8 @@ async def inside(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Inside]:
         stdin = os.fdopen(to_server[1], "wb")
         client = InsideClient(reader, stdin, answer)
         log.addHandler(handler := _LogToClient(client))
-        server = RemaskServer(lambda _: client.engine)
+        server = RemaskServer(lambda _: client.engine, ServerOptions(speculate=False, context=False))
+        client.server = server
 
         async def serve() -> int:
             with os.fdopen(to_server[0], "rb") as source, os.fdopen(to_client[1], "wb") as sink:

@@ -13,8 +13,10 @@ from pathlib import Path
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.lsp_server.engine_client import ProcessEngine
 from remask.lsp_server.fake_engine import FakeEngine
+from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.server import RemaskServer, main
 
+DEFAULTS = ServerOptions(speculate=False)
 SERVICE = Path(__file__).with_name("fake_service.py")
 
 
@@ -31,8 +33,8 @@ async def answer(request: CompletionRequest) -> CompletionResult:
 
 def make_server() -> RemaskServer:
     if sys.argv[1] == "--process":
-        return RemaskServer(lambda _: ProcessEngine([sys.executable, str(SERVICE), *sys.argv[2:]]))
-    return RemaskServer(lambda _: FakeEngine(answer))
+        return RemaskServer(lambda _: ProcessEngine([sys.executable, str(SERVICE), *sys.argv[2:]]), DEFAULTS)
+    return RemaskServer(lambda _: FakeEngine(answer), DEFAULTS)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
-from remask.lsp_server.engine_client import ProcessEngine, open_engine
+from remask.lsp_server.engine_client import STARTS, ProcessEngine, open_engine
 from remask.lsp_server.options import ServerOptions
 
 SERVICE = Path(__file__).with_name("fake_service.py")
@@ -53,8 +53,8 @@ async def until_busy(engine: ProcessEngine) -> None:
     """Wait until the engine's process has begun a generation."""
     busy = False
     while not busy:
-        assert engine._session is not None
-        async with engine._session.get("http://engine/v1/health") as response:
+        assert engine._link is not None
+        async with engine._link._session.get("http://engine/v1/health") as response:
             busy = (await response.json())["busy"]
 
 
@@ -89,14 +89,14 @@ async def test_an_engine_that_dies_is_started_again(start: Start) -> None:
     await answers(engine)
 
 
-async def test_an_engine_that_dies_on_everything_is_started_once_more(
+async def test_an_engine_that_dies_on_everything_is_left_alone_after_a_while(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = start()
     while "not started any more" not in caplog.text:
         assert (await complete(engine, "# die")).reason is Reason.ENGINE
         await asyncio.sleep(0.01)
-    assert caplog.text.count("the engine is ready") == 2
+    assert caplog.text.count("the engine is ready") == STARTS
     result = await complete(engine)
     assert (result.reason, result.detail, engine.pid) == (Reason.ENGINE, "The engine is not running.", None)
 

@@ -6,23 +6,61 @@ from typing import Any
 
 import pytest
 
-from remask.lsp_server.options import ServerOptions
+from remask.lsp_server.options import ServerOptions, kind_of, wire_name
 
-RIGHT = {"model": "/models/x", "device": "cpu", "dtype": "float32", "maxTokens": 7, "deadlineMs": 700}
+RIGHT: dict[str, Any] = {
+    "model": "/models/x",
+    "device": "cpu",
+    "dtype": "float32",
+    "unloadAfterS": 60,
+    "automatic": False,
+    "multiline": "never",
+    "maxTokens": 7,
+    "deadlineMs": 700,
+    "candidates": 2,
+    "automaticCandidates": 4,
+    "debounce": "fixed",
+    "debounceMs": 20,
+    "speculate": False,
+    "disabledLanguages": ["go"],
+    "exclude": ["*.min.js"],
+    "context": False,
+    "contextCharacters": 100,
+    "fillCandidates": 1,
+    "fillMaxTokens": 99,
+    "fillDeadlineMs": 5000,
+    "statistics": False,
+    "logLevel": "debug",
+    "logText": True,
+}
 
 
-def test_every_option_goes_the_way_from_the_wire() -> None:
+@pytest.mark.parametrize("one", dataclasses.fields(ServerOptions), ids=lambda one: one.name)
+def test_every_option_goes_the_way_from_the_wire(one: Any) -> None:
+    value = RIGHT[wire_name(one.name)]
+    options, wrong = ServerOptions().updated({wire_name(one.name): value})
+    assert not wrong
+    expected = Path(value) if one.name == "model" else tuple(value) if isinstance(value, list) else value
+    assert getattr(options, one.name) == expected != one.default
+
+
+def test_all_options_at_once() -> None:
     options, wrong = ServerOptions().updated(RIGHT)
     assert not wrong
-    assert dataclasses.asdict(options) == {
-        "model": Path("/models/x"),
-        "device": "cpu",
-        "dtype": "float32",
-        "max_tokens": 7,
-        "deadline_ms": 700,
-    }
     assert len(RIGHT) == len(dataclasses.fields(ServerOptions))
-    assert all(value != getattr(ServerOptions(), name) for name, value in dataclasses.asdict(options).items())
+    assert all(getattr(options, one.name) != one.default for one in dataclasses.fields(options))
+
+
+@pytest.mark.parametrize("one", dataclasses.fields(ServerOptions), ids=lambda one: one.name)
+def test_each_option_says_what_it_wants(one: Any) -> None:
+    name = wire_name(one.name)
+    options, (sentence,) = ServerOptions().updated({name: {"of": "nonsense"}})
+    assert options == ServerOptions()
+    assert f"Remask's option '{name}' is {kind_of(one).says}, not" in sentence
+
+
+def test_what_belongs_to_the_editors_plugin_is_no_mistake() -> None:
+    assert ServerOptions().updated({"command": "remask"}) == (ServerOptions(), [])
 
 
 @pytest.mark.parametrize("values", [None, {}, {"model": None}, {"model": ""}])

@@ -29,7 +29,7 @@ async def test_columns_count_what_was_agreed_on(inside: Any, encodings: Any, agr
     capabilities = await client.initialize(encodings)
     assert capabilities["positionEncoding"] == agreed
     assert "inlineCompletionProvider" in capabilities
-    assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2, "save": False}
+    assert capabilities["textDocumentSync"] == {"openClose": True, "change": 2, "save": {"includeText": True}}
     client.open(URI, "x='你😀'= ")
     assert only_item(await client.complete(URI, 0, column)) == ("1", at(0, column))
 
@@ -123,13 +123,13 @@ async def test_a_newer_request_takes_the_place_of_an_older_one(inside: Any) -> N
     await client.until(lambda: "nothing to show: cancelled" in client.log)
 
 
-async def test_other_documents_are_not_disturbed(inside: Any) -> None:
+async def test_a_request_in_another_document_is_the_newest_too(inside: Any) -> None:
     client = await started(inside, "1", "x = # wait")
     client.open("file:///b.py", "y = ")
     _, waiting = client.start_completion(URI, 0, 10)
+    await client.asked(1)
     assert only_item(await client.complete("file:///b.py", 0, 4))[0] == "1"
-    await client.let_go()
-    assert only_item((await waiting)["result"])[0] == "1"
+    assert (await waiting)["result"] is None, "there is one cursor"
 
 
 async def test_the_client_cancels(inside: Any) -> None:
@@ -225,7 +225,7 @@ async def test_messages_that_cannot_be_read(inside: Any) -> None:
     assert await client.error("textDocument/hover", {}) in (METHOD_NOT_FOUND, INVALID_PARAMS)
     assert await client.error("custom/thing", {}) == METHOD_NOT_FOUND
     assert only_item(await client.complete(URI, 0, 4))[0] == "1"
-    assert not client.notifications, "no window pops up"
+    assert not client.windows, "no window pops up"
 
 
 async def test_an_engine_that_raises_is_an_error_answer_and_no_window(inside: Any) -> None:
@@ -233,7 +233,7 @@ async def test_an_engine_that_raises_is_an_error_answer_and_no_window(inside: An
     assert await client.error("textDocument/inlineCompletion", completion(URI, 0, 7)) < 0
     client.open("file:///b.py", "x = ")
     assert only_item(await client.complete("file:///b.py", 0, 4))[0] == "1"
-    assert not client.notifications
+    assert not client.windows
     assert "secret" not in client.log
 
 
@@ -242,9 +242,8 @@ async def test_options_that_are_wrong_are_said_once_in_a_sentence(inside: Any) -
     await client.initialize(options={"maxTokens": "many"})
     client.open(URI, "x = ")
     assert only_item(await client.complete(URI, 0, 4))[0] == "1"
-    (message,) = client.notifications
-    assert message["method"] == "window/showMessage"
-    assert "'maxTokens' is a whole number" in message["params"]["message"]
+    (message,) = client.windows
+    assert "'maxTokens' is a whole number" in message
 
 
 # --- the life cycle -------------------------------------------------------------------------------------------------

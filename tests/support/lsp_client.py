@@ -17,6 +17,7 @@ class LspClient:
     def __init__(self, reader: asyncio.StreamReader, write: Callable[[bytes], Any]) -> None:
         self.write = write
         self.notifications: list[dict[str, Any]] = []
+        self.answers: dict[str, Any] = {}  # to the server's requests: values, or functions of the parameters
         self.log = ""
         self._reader = reader
         self._changed = asyncio.Condition()
@@ -41,9 +42,21 @@ class LspClient:
             if future is not None and not future.done():
                 future.set_result(message)
             return
+        if "id" in message:
+            answer = self.answers.get(message["method"])
+            self.send(id=message["id"], result=answer(message["params"]) if callable(answer) else answer)
         async with self._changed:
             self.notifications.append(message)
             self._changed.notify_all()
+
+    def sent(self, method: str) -> list[Any]:
+        """The parameters of all notifications and requests of this kind that the server has sent."""
+        return [message["params"] for message in self.notifications if message["method"] == method]
+
+    @property
+    def windows(self) -> list[str]:
+        """What the server has shown to the user."""
+        return [params["message"] for params in self.sent("window/showMessage")]
 
     async def add_log(self, line: str) -> None:
         async with self._changed:
@@ -85,6 +98,8 @@ class LspClient:
         options: Any = None,
         process_id: int | None = None,
         name: str = "a test",
+        capabilities: dict[str, Any] | None = None,
+        folders: list[str] | None = None,
     ) -> dict[str, Any]:
         """Shake hands; returns the server's capabilities."""
         general = {} if encodings is None else {"positionEncodings": encodings}
@@ -94,7 +109,8 @@ class LspClient:
                 "processId": process_id,
                 "clientInfo": {"name": name},
                 "rootUri": None,
-                "capabilities": {"general": general, "textDocument": {"inlineCompletion": {}}},
+                "workspaceFolders": [{"uri": uri, "name": uri.rpartition("/")[2]} for uri in folders or []],
+                "capabilities": {"general": general, "textDocument": {"inlineCompletion": {}}, **(capabilities or {})},
                 "initializationOptions": options,
             },
         )
@@ -116,11 +132,11 @@ class LspClient:
             "textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": changes}
         )
 
-    def start_completion(self, uri: str, line: int, column: int) -> tuple[int, asyncio.Future[Any]]:
-        return self.start_request("textDocument/inlineCompletion", completion(uri, line, column))
+    def start_completion(self, uri: str, line: int, column: int, **context: Any) -> tuple[int, asyncio.Future[Any]]:
+        return self.start_request("textDocument/inlineCompletion", completion(uri, line, column, **context))
 
-    async def complete(self, uri: str, line: int, column: int) -> Any:
-        return await self.request("textDocument/inlineCompletion", completion(uri, line, column))
+    async def complete(self, uri: str, line: int, column: int, **context: Any) -> Any:
+        return await self.request("textDocument/inlineCompletion", completion(uri, line, column, **context))
 
     async def close(self) -> None:
         for task in self.tasks:
@@ -134,9 +150,10 @@ def at(line: int, column: int) -> dict[str, Any]:
     return {"start": place, "end": place}
 
 
-def completion(uri: str, line: int, column: int) -> dict[str, Any]:
-    """The parameters of a request for ghost text."""
-    return {"textDocument": {"uri": uri}, "position": at(line, column)["start"], "context": {"triggerKind": 2}}
+def completion(uri: str, line: int, column: int, **context: Any) -> dict[str, Any]:
+    """The parameters of a request for ghost text, an automatic one unless the context says otherwise."""
+    place = at(line, column)["start"]
+    return {"textDocument": {"uri": uri}, "position": place, "context": {"triggerKind": 2, **context}}
 
 
 def only_item(answer: Any) -> tuple[str, dict[str, Any]]:

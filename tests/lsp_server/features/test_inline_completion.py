@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.lsp_server.features.inline_completion import typed_since
+from remask.lsp_server.features.ghost import typed_since
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""Which files are never read: those that may hold secrets, and those that an ignore file or an option names.
+
+`.gitignore` (and `.git/info/exclude`) keeps a file out of what the model sees of other files; `.remaskignore`, the
+option `exclude` and the built-in list keep completions out of the file itself too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from remask.lsp_server.folders import Folders, path_of
+from remask.lsp_server.ignore import Rule, read_rules, verdict
+
+EXCLUDED_NAMES = (
+    *(".env", ".env.*", ".envrc", "*.env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".htpasswd"),
+    *("*.pem", "*.key", "*.crt", "*.cer", "*.cert", "*.der", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx"),
+    *("*.gpg", "*.asc", "*.ppk", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    *("secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml", "credentials", "credentials.json"),
+)
+"""Names of files that are never completed and never sent, compared without regard to case."""
+
+EXCLUDED_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"})
+OWN_FILE = ".remaskignore"
+MAX_IGNORE_BYTES = 1_000_000
+_LOOK_AGAIN_AFTER = 4_096  # folders whose rules are kept
+
+_Rules = tuple[tuple[str, tuple[Rule, ...]], ...]
+
+
+def may_hold_secrets(uri: str) -> bool:
+    """Whether the document is of a kind that holds secrets, or lies in a folder that does."""
+    return _is_secret(unquote(urlsplit(uri).path))
+
+
+def _is_secret(path: str) -> bool:
+    parts = PurePosixPath(path.replace("\\", "/").lower())
+    if any(part in EXCLUDED_FOLDERS for part in parts.parts):
+        return True
+    return any(fnmatchcase(parts.name, pattern) for pattern in EXCLUDED_NAMES)
+
+
+class Exclusions:
+    """The rules of one workspace. `patterns` is the option; call `changed` when an ignore file or a folder changes."""
+
+    def __init__(self, folders: Folders, patterns: Iterable[str] = ()) -> None:
+        self._folders = folders
+        self._option = read_rules(patterns)
+        self._rules: dict[Path, _Rules] = {}
+
+    def changed(self) -> None:
+        """Read the ignore files again when they are next asked for."""
+        self._rules.clear()
+
+    def forbids(self, uri: str) -> bool:
+        """Whether nothing may be completed in this document."""
+        if may_hold_secrets(uri):
+            return True
+        path = path_of(uri)
+        if path is None:
+            return verdict(self._option, unquote(uri).rpartition("/")[2], False) is True
+        return self._is_out(path, (OWN_FILE,))
+
+    def hides(self, path: Path, *, is_folder: bool = False) -> bool:
+        """Whether this file, or everything in this folder, is kept from the model when it completes another file."""
+        if _is_secret(str(path)) or self._is_link_to_secret(path, is_folder):
+            return True
+        return self._is_out(path, (".gitignore", OWN_FILE), is_folder=is_folder)
+
+    def _is_link_to_secret(self, path: Path, is_folder: bool) -> bool:
+        if is_folder or not path.is_symlink():
+            return False
+        target = Path(os.path.realpath(path))
+        return _is_secret(str(target)) or self._folders.holding(target) is None
+
+    def _is_out(self, path: Path, names: tuple[str, ...], *, is_folder: bool = False) -> bool:
+        root = self._folders.holding(path)
+        if root is None:
+            return verdict(self._option, path.name, is_folder) is True
+        parts = path.relative_to(root).parts
+        for depth in range(1, len(parts) + 1):
+            last = depth == len(parts)
+            if self._decide(root, parts[:depth], names, is_folder or not last):
+                return True
+        return False
+
+    def _decide(self, root: Path, parts: tuple[str, ...], names: tuple[str, ...], is_folder: bool) -> bool:
+        """What the ignore files say, the nearest first; each kind for itself."""
+        if verdict(self._option, "/".join(parts), is_folder):
+            return True
+        for name in names:
+            for depth in range(len(parts) - 1, -1, -1):
+                rules = dict(self._read(root.joinpath(*parts[:depth]))).get(name, ())
+                said = verdict(rules, "/".join(parts[depth:]), is_folder)
+                if said is not None:
+                    if said:
+                        return True
+                    break
+        return False
+
+    def _read(self, folder: Path) -> _Rules:
+        rules = self._rules.get(folder)
+        if rules is None:
+            git = _lines(folder / ".git" / "info" / "exclude") + _lines(folder / ".gitignore")
+            rules = ((".gitignore", read_rules(git)), (OWN_FILE, read_rules(_lines(folder / OWN_FILE))))
+            if len(self._rules) >= _LOOK_AGAIN_AFTER:
+                self._rules.clear()
+            self._rules[folder] = rules
+        return rules
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_IGNORE_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,62 @@
+"""The folders of the workspace, and where a document lies in them. Knows paths and URIs, opens no file.
+
+There may be none, one in another, or two whose names begin alike; a document belongs to the innermost that holds it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+_DRIVE = re.compile(r"^/([A-Za-z]):")
+
+
+def path_of(uri: str) -> Path | None:
+    """The file that a URI names on this machine, or None: untitled documents and remote ones have no file here."""
+    if not uri.startswith("file:"):
+        return None
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path = unquote(parts.path)
+    if parts.netloc not in ("", "localhost") or not path.strip("/") or "\0" in path:
+        return None
+    if os.name == "nt":
+        path = _DRIVE.sub(lambda found: f"{found[1].lower()}:", path)
+    return Path(path)
+
+
+class Folders:
+    """The open folders, in the client's order."""
+
+    def __init__(self) -> None:
+        self._paths: list[Path] = []
+
+    def add(self, uri: str) -> None:
+        """A folder was opened."""
+        path = path_of(uri)
+        if path is not None and path not in self._paths:
+            self._paths.append(path)
+
+    def remove(self, uri: str) -> None:
+        """A folder was closed; one that is not open is none of our concern."""
+        path = path_of(uri)
+        if path in self._paths:
+            self._paths.remove(path)
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(tuple(self._paths))
+
+    def holding(self, path: Path) -> Path | None:
+        """The innermost open folder that holds the path."""
+        holders = [folder for folder in self._paths if path.is_relative_to(folder)]
+        return max(holders, key=lambda folder: len(folder.parts), default=None)
+
+    def name_of(self, path: Path) -> str:
+        """The path as the model may see it: relative to its folder, else the file's name alone."""
+        folder = self.holding(path)
+        return PurePosixPath(path.relative_to(folder) if folder else path.name).as_posix()

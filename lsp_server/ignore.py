@@ -1,0 +1,107 @@
+"""Patterns as in .gitignore. Pure: knows texts and relative paths, never a disk.
+
+Within one file of patterns the last one that fits decides; `!` takes a file back in, unless a folder above it is out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+MAX_PATTERN = 1_000  # characters; a longer one names no file
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One pattern: what it fits, and whether it takes files out or back in."""
+
+    expression: re.Pattern[str]
+    only_folders: bool
+    takes_in: bool
+
+
+def read_rules(lines: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules of a file of patterns; lines that say nothing are left out."""
+    rules = (_read_rule(line) for line in lines)
+    return tuple(rule for rule in rules if rule is not None)
+
+
+def verdict(rules: tuple[Rule, ...], path: str, is_folder: bool) -> bool | None:
+    """Whether the rules take `path` (with `/`, relative to their folder) out; None if none of them fits."""
+    for rule in reversed(rules):
+        if (is_folder or not rule.only_folders) and rule.expression.fullmatch(path):
+            return not rule.takes_in
+    return None
+
+
+def _read_rule(line: str) -> Rule | None:
+    pattern = line.rstrip("\r\n")
+    while pattern.endswith(" ") and not pattern.endswith("\\ "):
+        pattern = pattern[:-1]
+    if not pattern or pattern.startswith("#") or len(pattern) > MAX_PATTERN:
+        return None
+    takes_in = pattern.startswith("!")
+    pattern = pattern[1:] if takes_in else pattern
+    only_folders = pattern.endswith("/")
+    pattern = pattern.rstrip("/") if only_folders else pattern
+    if not pattern:
+        return None
+    anchored = "/" in pattern
+    expression = _translate(pattern.lstrip("/"))
+    return (
+        None
+        if expression is None
+        else Rule(re.compile(expression if anchored else f"(?:.*/)?{expression}", re.DOTALL), only_folders, takes_in)
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _translate(pattern: str) -> str | None:
+    """The pattern as a regular expression; None where its brackets make no sense."""
+    out: list[str] = []
+    at = 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
+            out.append("(?:.*/)?")
+            at += 3
+        elif pattern.startswith("/**", at) and at + 3 == len(pattern):
+            out.append("/.+")
+            at += 3
+        else:
+            piece, at = _translate_one(pattern, at)
+            if piece is None:
+                return None
+            out.append(piece)
+    return "".join(out)
+
+
+def _translate_one(pattern: str, at: int) -> tuple[str | None, int]:
+    character = pattern[at]
+    if character == "*":
+        while at < len(pattern) and pattern[at] == "*":
+            at += 1
+        return "[^/]*", at
+    if character == "?":
+        return "[^/]", at + 1
+    if character == "\\":
+        return (re.escape(pattern[at + 1]), at + 2) if at + 1 < len(pattern) else (None, at + 1)
+    if character == "[":
+        return _translate_set(pattern, at)
+    return re.escape(character), at + 1
+
+
+def _translate_set(pattern: str, at: int) -> tuple[str | None, int]:
+    start = at + 2 if pattern[at + 1 : at + 2] in ("!", "^") else at + 1
+    end = pattern.find("]", start + 1)
+    if end < 0:
+        return None, at + 1
+    inside = pattern[start:end].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
+    inside = re.sub(r"&&|\|\||~~|--", lambda found: "\\" + found[0][0] + "\\" + found[0][1], inside)
+    expression = f"(?!/)[{'^' if start == at + 2 else ''}{inside}]"
+    try:
+        re.compile(expression)
+    except re.error:
+        return None, end + 1
+    return expression, end + 1

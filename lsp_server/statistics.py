@@ -1,0 +1,186 @@
+"""What became of the completions that were offered: counted on this machine, kept in one small file, never sent.
+
+Numbers only, by day: no text, no file names. `remask stats` shows them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import difflib
+import json
+import logging
+import os
+import re
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from remask.contract.errors import RemaskError
+from remask.contract.places import cache_dir
+from remask.lsp_server.document import Change, Document
+from remask.lsp_server.documents import Event, key_of
+
+log = logging.getLogger(__name__)
+
+COUNTS = (
+    *("offered", "shown", "accepted", "partly", "rejected"),
+    *("characters_offered", "characters_accepted", "characters_kept", "characters_checked"),
+)
+"""`partly`: accepted word by word or line by line; `kept` of `checked` characters were still there half a minute later."""
+
+KEPT_AFTER_S = 30.0
+KEPT_DAYS = 400
+_OFFERS = 64
+_TOKENS = 200
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(slots=True)
+class _Offer:
+    document: str
+    row: int
+    texts: tuple[str, ...]
+    shown: bool = False
+    taken: int = 0  # characters
+
+
+@dataclass(slots=True)
+class _Taken:
+    document: Document
+    row: int
+    text: str
+    at: float
+
+
+class Statistics:
+    """Counts since the last `flush`, and the offers that may still be accepted."""
+
+    def __init__(self, *, enabled: bool = True) -> None:
+        self.enabled = enabled
+        self.counts: Counter[str] = Counter()
+        self._offers: OrderedDict[int, _Offer] = OrderedDict()
+        self._taken: list[_Taken] = []
+
+    def offered(self, number: int, document: str, row: int, texts: tuple[str, ...]) -> None:
+        """Texts were sent to the editor; the same number comes again when the rest of them is."""
+        if number in self._offers:
+            return
+        for other, offer in list(self._offers.items()):
+            if offer.document == document:
+                self._settle(other)
+        self._offers[number] = _Offer(document, row, texts)
+        self.counts["offered"] += 1
+        self.counts["characters_offered"] += len(texts[0])
+        while len(self._offers) > _OFFERS:
+            self._settle(next(iter(self._offers)))
+
+    def shown(self, number: int) -> None:
+        """The editor has shown it."""
+        offer = self._offers.get(number)
+        if offer is not None and not offer.shown:
+            offer.shown = True
+            self.counts["shown"] += 1
+
+    def partly(self, number: int, characters: int) -> None:
+        """The user took so many characters of it, counted from its start."""
+        offer = self._offers.get(number)
+        if offer is not None and characters > offer.taken:
+            self.counts["partly"] += not offer.taken
+            self.counts["characters_accepted"] += min(characters, len(offer.texts[0])) - offer.taken
+            offer.taken = characters
+
+    def accepted(self, number: int, index: int, document: Document | None) -> None:
+        """The user took all of the text with this index."""
+        offer = self._offers.pop(number, None)
+        if offer is None or not 0 <= index < len(offer.texts):
+            return
+        text = offer.texts[index]
+        self.counts["accepted"] += 1
+        self.counts["characters_accepted"] += max(0, len(text) - offer.taken)
+        if document is not None and key_of(document.uri) == offer.document:
+            self._taken.append(_Taken(document, offer.row, text, time.monotonic()))
+
+    def heard(self, event: Event, document: Document, changes: list[Change]) -> None:
+        """A document changed: follow what was accepted in it, and see later how much is still there."""
+        for taken in [one for one in self._taken if one.document is document]:
+            for change in changes:
+                if change.start is not None and change.end is not None and change.end.line < taken.row:
+                    taken.row += change.text.count("\n") - (change.end.line - change.start.line)
+            if event is Event.CLOSED or time.monotonic() - taken.at > KEPT_AFTER_S:
+                self._taken.remove(taken)
+                self.counts["characters_checked"] += len(taken.text)
+                self.counts["characters_kept"] += kept_characters(taken.text, _around(document, taken))
+        if event is Event.CLOSED:
+            for number, offer in list(self._offers.items()):
+                if offer.document == key_of(document.uri):
+                    self._settle(number)
+        if event in (Event.CLOSED, Event.SAVED):
+            self.flush()
+
+    def flush(self) -> None:
+        """Add what was counted to the file. A disk that refuses is no reason to stop."""
+        counts, self.counts = self.counts, Counter()
+        if self.enabled and counts:
+            try:
+                _add(counts, datetime.date.today().isoformat())
+            except (OSError, RemaskError) as error:
+                log.info("the statistics were not written (%s)", type(error).__name__)
+
+    def _settle(self, number: int) -> None:
+        offer = self._offers.pop(number)
+        self.counts["rejected"] += not offer.taken
+
+
+def kept_characters(text: str, now: str) -> int:
+    """How many characters of `text` are still there, word by word in their order."""
+    ours, theirs = _TOKEN.findall(text)[:_TOKENS], _TOKEN.findall(now)[: 2 * _TOKENS]
+    blocks = difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    kept = sum(len(token) for block in blocks for token in ours[block.a : block.a + block.size])
+    whole = sum(map(len, ours))
+    return round(len(text) * kept / whole) if whole else len(text)
+
+
+def read_statistics(path: Path | None = None) -> dict[str, dict[str, int]]:
+    """The counts by day; nothing where there is no sound file."""
+    try:
+        days = json.loads((path or _file()).read_text("utf-8"))["days"]
+        return {str(day): {name: int(counts.get(name, 0)) for name in COUNTS} for day, counts in days.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _around(document: Document, taken: _Taken) -> str:
+    first = max(0, taken.row - 1)
+    last = min(document.line_count, taken.row + taken.text.count("\n") + 4)
+    return "\n".join(document.line(row) for row in range(first, last))
+
+
+def _file() -> Path:
+    return cache_dir() / "statistics.json"
+
+
+def _add(counts: Counter[str], day: str) -> None:
+    path = _file()
+    with _locked(path.with_suffix(".lock")):
+        days = read_statistics(path)
+        today = days.setdefault(day, dict.fromkeys(COUNTS, 0))
+        for name in COUNTS:
+            today[name] += counts[name]
+        kept = dict(sorted(days.items())[-KEPT_DAYS:])
+        new = path.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps({"days": kept}), "utf-8")
+        new.replace(path)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock among servers, where the system has one."""
+    with path.open("w") as file:
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
