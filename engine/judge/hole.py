@@ -102,7 +102,7 @@ class Hole:
 
     @cached_property
     def comment_is_closed(self) -> bool:
-        """Whether it is a comment that ends below. Of a string's end one cannot be sure: it may begin the next string."""
+        """Whether it is a comment that ends below. A string's end may be the next one's start."""
         at = self._open_string("")
         openers = tuple(opener for opener, _ in self.grammar.text.block_comments)
         return self._line.startswith(openers, at) and scan(self.grammar, self._line + self.window.suffix).open_at != at
