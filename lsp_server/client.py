@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from lsprotocol import types
@@ -38,6 +38,15 @@ class Client:
     def can(self, capability: str) -> bool:
         """Whether the client has said that it can do something, such as "window.work_done_progress"."""
         return bool(get_capability(self._capabilities, capability, False))
+
+    def has(self, capability: str) -> bool:
+        """Whether the client has said anything about a group of capabilities."""
+        return get_capability(self._capabilities, capability, None) is not None
+
+    def properties(self, capability: str) -> Sequence[str]:
+        """The properties of something that the client can resolve later."""
+        options = get_capability(self._capabilities, capability, None)
+        return options.properties if options is not None else ()
 
     def show(self, sentence: str, kind: types.MessageType = types.MessageType.Warning) -> None:
         """Show a sentence to the user."""

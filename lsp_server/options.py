@@ -83,6 +83,9 @@ class ServerOptions:
     fill_deadline_ms: int = field(
         default=30_000, metadata=about(number(50, 600_000), "How long filling a function may take in all.")
     )
+    fill_preview: bool = field(
+        default=True, metadata=about(FLAG, "Let the editor show a filled body for confirmation before it is put in.")
+    )
     statistics: bool = field(
         default=True, metadata=about(FLAG, "Count on this machine what is shown and accepted ('remask stats').")
     )

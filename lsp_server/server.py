@@ -22,6 +22,9 @@ from pygls.protocol import default_converter
 from remask.lsp_server import logs, watchdog
 from remask.lsp_server.client import Client
 from remask.lsp_server.engine_client import EngineClient, open_engine
+from remask.lsp_server.features.fill_actions import COMMAND as FILL_COMMAND
+from remask.lsp_server.features.fill_actions import KIND as FILL_KIND
+from remask.lsp_server.features.fill_actions import FillActions
 from remask.lsp_server.features.ghost import ACCEPTED
 from remask.lsp_server.features.inline_completion import InlineCompletion
 from remask.lsp_server.notifications import Notifications
@@ -61,6 +64,7 @@ class RemaskServer(LanguageServer):
         self._defaults = defaults or ServerOptions()
         self._settings: Settings | None = None
         self._inline: InlineCompletion | None = None
+        self.fill: FillActions | None = None
         self._reader: MessageReader | None = None
         self._exit_code = 1
         _register(self)
@@ -97,6 +101,7 @@ class RemaskServer(LanguageServer):
             self.state.folders.add(params.root_uri)
         self._settings = Settings(self.state, client, self._make_engine, options, complaints)
         self.notifications = Notifications(self.state, client, self._settings)
+        self.fill = FillActions(self.state, client)
         self._inline = InlineCompletion(self.state, keeps_on_null=client.name == "Neovim")
         watchdog.watch(params.process_id, _end_now)
 
@@ -130,6 +135,20 @@ def _register(server: RemaskServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
         return await server.inline_completion(params)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[FILL_KIND], resolve_provider=True)
+    )
+    def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        return server.fill.offer(params) if server.fill is not None else []
+
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    async def resolve(action: types.CodeAction) -> types.CodeAction:
+        return await server.fill.resolve(action) if server.fill is not None else action
+
+    @server.command(FILL_COMMAND)
+    async def fill(*arguments: Any) -> dict[str, Any]:
+        return await server.fill.run(arguments) if server.fill is not None else {}
 
     @server.command(ACCEPTED)
     def accepted(*arguments: Any) -> None:

@@ -31,3 +31,6 @@ class Snippets:
 
     def files_changed(self, uris: list[str]) -> None:
         pass
+
+    def for_function(self, key: str, name: str) -> tuple[Any, ...]:
+        return ()

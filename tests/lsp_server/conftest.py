@@ -27,7 +27,8 @@ HERE = Path(__file__).parent
 class InsideClient(LspClient):
     """A client of a server that runs on the same loop, with the engine in the test's hands.
 
-    The server does nothing ahead unless its options say so. Where the line before the cursor holds "# wait", the engine waits for `release`; at "# raise" it fails.
+    The server does nothing ahead unless its options say so. Where the line before the cursor holds "# wait", the engine
+    waits for `release`; at "# raise" it fails.
     """
 
     def __init__(self, reader: asyncio.StreamReader, to_server: BinaryIO, answer: str) -> None:

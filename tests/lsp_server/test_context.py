@@ -4,9 +4,9 @@ import pytest
 
 from remask.contract.messages import CompletionRequest, Reason
 from remask.lsp_server.context import build_request, obstacle, place_in
+from remask.lsp_server.document import Document, Position
 from remask.lsp_server.exclusions import Exclusions, may_hold_secrets
 from remask.lsp_server.folders import Folders
-from remask.lsp_server.document import Document, Position
 from remask.lsp_server.options import ServerOptions
 
 

@@ -29,6 +29,7 @@ RIGHT: dict[str, Any] = {
     "fillCandidates": 1,
     "fillMaxTokens": 99,
     "fillDeadlineMs": 5000,
+    "fillPreview": False,
     "statistics": False,
     "logLevel": "debug",
     "logText": True,

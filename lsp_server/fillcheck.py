@@ -1,0 +1,80 @@
+"""Whether code that was written into a stub may be shown: the text parses, and the signature is untouched.
+
+Knows text and trees. The engine's own gate has judged the code before; this is the last word, on the whole text.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import TYPE_CHECKING
+
+from remask.grammars import Grammar
+from remask.grammars.layout import layout_errors
+from remask.grammars.source import code_points, encode
+from remask.lsp_server.stubs import Stub, function_stub
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def objection(grammar: Grammar, text: str, stub: Stub, code: str) -> str:
+    """What speaks against the code, in a few words; empty if it may be shown. Raises GrammarError."""
+    if not code.strip():
+        return "nothing was written"
+    new = stub.filled(text, code)
+    source = encode(new)
+    root = grammar.parse(source).root_node
+    if root.has_error and not grammar.parse(encode(text)).root_node.has_error:
+        return "it does not parse"
+    found = _function(grammar, root, source, stub.function[0])
+    if found is None:
+        return "the function is gone"
+    function, body = found
+    if new[stub.function[0] : code_points(source, body.start_byte)].rstrip() != _signature(text, stub):
+        return "the signature is another"
+    end = code_points(source, function.end_byte)
+    rest = len(text) - max(stub.hole[1], stub.function[1])
+    if not len(new[:end].rstrip()) <= len(new[: len(new) - rest].rstrip()) <= end + _slack(new, end):
+        return "the code leaves the function"
+    if function.has_error:
+        return "it does not parse"
+    if grammar.gate.layout and any(layout_errors(function, source)):
+        return "its indentation does not fit"
+    if grammar.gate.compiler == "python" and not _compiles(new) and _compiles(text):
+        return "Python does not take it"
+    if stub.whole and function_stub(grammar, new, stub.function[0]) is not None:
+        return "it is a placeholder again"
+    return ""
+
+
+def _signature(text: str, stub: Stub) -> str:
+    return text[stub.function[0] : stub.body_start].rstrip()
+
+
+def _slack(new: str, end: int) -> int:
+    """White space and comments after the function's last node belong to it in some grammars and not in others."""
+    line_end = new.find("\n", end)
+    return (len(new) if line_end < 0 else line_end) - end
+
+
+def _function(grammar: Grammar, root: Node, source: bytes, start: int) -> tuple[Node, Node] | None:
+    from tree_sitter import QueryCursor
+
+    at = len(source.decode("utf-8", "replace")[:start].encode())
+    cursor = QueryCursor(grammar.function_query)
+    cursor.set_byte_range(at, at + 1)
+    for _, match in cursor.matches(root):
+        if {"function", "body"} <= match.keys() and match["function"][0].start_byte == at:
+            return match["function"][0], match["body"][0]
+    return None
+
+
+def _compiles(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
