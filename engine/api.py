@@ -30,7 +30,7 @@ from remask.engine.prompt import build_prompt
 from remask.engine.session import Session, Sessions
 from remask.engine.store import DiskStore
 from remask.grammars import Grammar, GrammarError, grammar_for_language
-from remask.grammars.blocks import block_end, line_end
+from remask.grammars.blocks import block_end, statement_end
 from remask.grammars.regions import completion_extent
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ def stop_rules(grammar: Grammar | None, request: CompletionRequest, spec: ModelS
         return rules(Reason.BLOCK, end=partial(block_end, grammar, request.prefix))
     if request.suffix.partition("\n")[0].strip():
         return rules(Reason.LINE, end=first_line_end)
-    return rules(Reason.LINE, end=partial(line_end, grammar, request.prefix))
+    return rules(Reason.LINE, end=partial(statement_end, grammar, request.prefix))
 
 
 def _milliseconds(start: float, end: float) -> float:

@@ -30,8 +30,8 @@ class Session:
         """
         limit = min(len(self.tokens), len(tokens))
         kept = next((i for i in range(limit) if self.tokens[i] != tokens[i]), limit) // step * step
+        kept = self.cache.truncate(kept)  # some caches can only be cut back whole
         del self.tokens[kept:]
-        self.cache.truncate(kept)
         return kept
 
     def extend(

@@ -75,3 +75,19 @@ def accepted(draft: list[int], own: list[int]) -> int:
     Source: greedy speculative verification (Leviathan et al. 2023; Stern et al. 2018).
     """
     return next((i for i, (d, o) in enumerate(zip(draft, own, strict=False)) if d != o), len(draft))
+
+
+def resize(canvas: Canvas, expand_id: int, delete_id: int) -> Canvas:
+    """Turn each expand token into two masks and drop each delete token. Source: DreamOn (Wu et al. 2025)."""
+    kept: list[tuple[int, bool, float]] = []
+    mask = canvas.mask_id
+    for token, open_, confidence in zip(canvas.filled(), canvas.open.tolist(), canvas.confidence.tolist(), strict=True):
+        if token == delete_id:
+            continue
+        kept += [(mask, True, 0.0)] * 2 if token == expand_id else [(token, open_, confidence)]
+    resized = Canvas(len(kept), mask)
+    if kept:
+        resized.tokens = torch.tensor([t for t, _, _ in kept])
+        resized.open = torch.tensor([o for _, o, _ in kept])
+        resized.confidence = torch.tensor([c for _, _, c in kept])
+    return resized

@@ -9,10 +9,9 @@ from __future__ import annotations
 import torch
 
 from remask.contract.messages import PromptCounts, Reason
-from remask.engine.decode.canvas import Canvas, commit_confident, first_window
+from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.policy import Verify
 from remask.engine.decode.regimes import reader_for
-from remask.engine.decode.regimes.bidirectional import resize
 from remask.engine.decode.request import Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model
@@ -40,8 +39,7 @@ class Decoder:
     def decode(self, request: Request, rules: StopRules) -> Ended:
         """Fill the hole; returns the text and why it ends there. The session stays usable whatever happens."""
         while (spent := request.budget.spent(len(request.written))) is None:
-            canvas = self._plan(request)
-            canvas = self._denoise(request, canvas)
+            canvas = self._reader.denoise(request, self._plan(request))
             if request.policy.verify is Verify.EXACT:
                 ended = self._take(request, self._reader.verify(request, canvas.leading_run()), rules)
             else:
@@ -59,30 +57,6 @@ class Decoder:
         own = 1 if request.policy.verify is Verify.EXACT else 0
         size = max(0, min(request.policy.canvas, request.room - own))
         return self._reader.canvas(request, size) if request.policy.canvas else Canvas(0, self._spec.mask_id)
-
-    def _denoise(self, request: Request, canvas: Canvas) -> Canvas:
-        """Commit confident predictions pass by pass.
-
-        Where the passes run out, a verified draft ends at the first open position (verifying goes on from
-        there anyway); an unverified one takes the best predictions for what is open.
-        """
-        passes = request.policy.passes
-        for number in range(passes):
-            if canvas.resolved or request.budget.cancelled():
-                break
-            last = request.policy.verify is Verify.OFF and number + 1 >= passes
-            self._step(request, canvas, 0.0 if last else request.policy.threshold)
-            if self._spec.expand_id >= 0:
-                canvas = resize(canvas, -1 if last else self._spec.expand_id, self._spec.delete_id)
-        return canvas
-
-    def _step(self, request: Request, canvas: Canvas, threshold: float) -> None:
-        """One denoising pass: predict the open positions, commit those that are sure, at least one."""
-        best = self._reader.predict(request, canvas).softmax(-1).max(-1)  # [R] each
-        predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
-        predicted[canvas.open], probability[canvas.open] = best.indices.cpu(), best.values.cpu()
-        window = first_window(canvas.open, self._spec.sub_block if threshold else 0)
-        canvas.commit(predicted, probability, commit_confident(probability, window, threshold))
 
     def _take(self, request: Request, tokens: list[int], rules: StopRules) -> Ended | None:
         """Append tokens one by one; returns the finished text as soon as a rule says that it ends."""

@@ -52,6 +52,8 @@ POLICIES = {
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
         # For checkpoints that write whole blocks: 0.9 is what Fast-dLLM v2, SDAR and LLaDA 2 publish.
         Policy(name="confident", canvas=64, threshold=0.9, passes=64, verify=Verify.OFF),
+        # DiffusionGemma's own sampler; its bound and temperatures come from the checkpoint.
+        Policy(name="entropy_bound", canvas=256, threshold=0.0, passes=48, verify=Verify.OFF),
         Policy(name="one_by_one", canvas=64, threshold=1.0, passes=256, verify=Verify.OFF),
     )
 }

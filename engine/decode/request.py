@@ -36,7 +36,7 @@ class Request:
 
     `pending` are known tokens before the canvas that the session does not hold yet, `after` those behind the
     hole where the checkpoint reads both sides. `following` is the next block's first token where the block
-    before has decided it. `forwards` counts every pass.
+    before has decided it. `seed` starts random draws, where a regime makes any. `forwards` counts every pass.
     """
 
     session: Session
@@ -45,6 +45,7 @@ class Request:
     pending: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
     following: int | None = None
+    seed: int = 0
     written: list[int] = field(default_factory=list)
     forwards: int = 0
 

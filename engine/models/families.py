@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 
 from remask.contract.errors import ModelError
 from remask.engine.models.config import Config, dense_shape, positive, read_json
+from remask.engine.models.gemma import chat_end_ids, gemma_spec
 from remask.engine.models.spec import Layout, ModelSpec, Regime
 
 
@@ -157,8 +158,10 @@ def read_spec(folder: Path, tokenizer: Tokenizer) -> ModelSpec:
     config = read_json(folder / "config.json")
     if (folder / "generation_config.json").is_file():
         generation = read_json(folder / "generation_config.json")
-        config = {k: v for k, v in generation.items() if k.endswith(("_token_id", "block_length"))} | config
+        config = {k: v for k, v in generation.items() if v is not None} | config
     family = family_of(config, folder)
+    if family is GEMMA:
+        return gemma_spec(folder, config, chat_end_ids(config, tokenizer))
     own = config.get("remask", {})
     if not isinstance(own, Mapping):
         raise ModelError(f'The "remask" section of {folder / "config.json"} is not an object.')
@@ -215,7 +218,9 @@ def _spec(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tok
         policy=str(own.get("policy", family.policy)),
         prefix_tokens=positive({"prefix_tokens": own.get("prefix_tokens", family.prefix_tokens)}, "prefix_tokens"),
         suffix_tokens=positive({"suffix_tokens": own.get("suffix_tokens", family.suffix_tokens)}, "suffix_tokens"),
-        **marks,
+        prefix_id=marks.get("prefix_id", -1),
+        suffix_id=marks.get("suffix_id", -1),
+        middle_id=marks.get("middle_id", -1),
     )
 
 

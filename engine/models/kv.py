@@ -58,10 +58,11 @@ class KVCache:
         assert 0 <= tokens <= self.capacity - self.length
         self.length += tokens
 
-    def truncate(self, length: int) -> None:
-        """Forget everything from position `length` on."""
+    def truncate(self, length: int) -> int:
+        """Forget everything from position `length` on; returns how many entries are left."""
         assert 0 <= length <= self.length
         self.length = length
+        return length
 
     def snapshot(self) -> Tensor:
         """A copy of the valid entries: [2, layers, kv_heads, length, head_dim]."""

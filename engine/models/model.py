@@ -15,7 +15,8 @@ from tokenizers import Tokenizer
 from remask.contract.errors import InputError, ModelError
 from remask.engine.models.checkpoint import fingerprint, read_tokenizer, read_weights
 from remask.engine.models.families import read_spec
-from remask.engine.models.spec import ModelSpec
+from remask.engine.models.gemma import load_gemma
+from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.models.transformer import Transformer
 
 DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "weights"
@@ -43,8 +44,12 @@ class Model:
         spec = read_spec(folder, tokenizer)
         if tokenizer.get_vocab_size(with_added_tokens=True) > spec.shape.vocab:
             raise ModelError(f"The tokenizer in {folder} has more tokens than the model's {spec.shape.vocab}.")
-        weights = read_weights(folder, spec.shape, dtype=choose_dtype(dtype, where), device=where)
-        transformer = Transformer(spec.shape, weights)
+        precision = choose_dtype(dtype, where)
+        transformer: Transformer
+        if spec.regime is Regime.UNIFORM:
+            transformer = load_gemma(folder, dtype=precision, device=where)
+        else:
+            transformer = Transformer(spec.shape, read_weights(folder, spec.shape, dtype=precision, device=where))
         return cls(spec, tokenizer, transformer, f"{fingerprint(folder)}-{transformer.dtype}-{where.type}")
 
     def encode(self, text: str) -> list[int]:

@@ -47,6 +47,8 @@ class Shape:
     qkv_bias: bool = False
     o_bias: bool = False
     qk_norm: bool = False
+    experts: int = 0
+    expert_width: int = 0
 
     @property
     def kv_values_per_token(self) -> int:
@@ -58,7 +60,25 @@ class Shape:
         """Weights of the model, biases and norms left out."""
         attention = self.width * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         embeddings = self.vocab * self.width * (1 if self.tied_embeddings else 2)
-        return self.layers * (attention + 3 * self.width * self.mlp_width) + embeddings
+        experts = 3 * self.width * self.expert_width * self.experts
+        return self.layers * (attention + 3 * self.width * self.mlp_width + experts) + embeddings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformNoise:
+    """How a canvas of random tokens is denoised: DiffusionGemma's generation settings, with its defaults.
+
+    At step n of `steps` (counted down) the temperature is t_min + (t_max - t_min) * n / steps. A step accepts
+    the surest tokens whose entropies (nats) sum to `entropy_bound` at most, the largest left out. Denoising ends
+    when the argmax did not change for `stable_steps` and the mean entropy is below `confident_below`.
+    """
+
+    steps: int = 48
+    t_min: float = 0.4
+    t_max: float = 0.8
+    entropy_bound: float = 0.1
+    stable_steps: int = 1
+    confident_below: float = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +110,7 @@ class ModelSpec:
     delete_id: int = -1
     sub_block: int = 0
     policy: str = "default"
+    uniform: UniformNoise | None = None
     prefix_tokens: int
     suffix_tokens: int
 

@@ -5,6 +5,7 @@ from remask.engine.decode.regimes.bidirectional import BidirectionalReader
 from remask.engine.decode.regimes.block_causal import BlockCausalReader
 from remask.engine.decode.regimes.causal import CausalReader
 from remask.engine.decode.regimes.strict_causal import StrictCausalReader
+from remask.engine.decode.regimes.uniform import UniformReader
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Regime
 
@@ -13,6 +14,7 @@ READERS: dict[Regime, type[Reader]] = {
     Regime.STRICT_CAUSAL: StrictCausalReader,
     Regime.BLOCK_CAUSAL: BlockCausalReader,
     Regime.BIDIRECTIONAL: BidirectionalReader,
+    Regime.UNIFORM: UniformReader,
 }
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas, accepted
+from remask.engine.decode.denoise import denoise
 from remask.engine.decode.request import Request
 from remask.engine.models.model import Model
 from remask.engine.models.transformer import Pass
@@ -45,6 +46,10 @@ class Reader(ABC):
     @abstractmethod
     def settle(self, request: Request, canvas: Canvas) -> None:
         """The canvas is resolved and kept as it is, and decoding goes on behind it."""
+
+    def denoise(self, request: Request, canvas: Canvas) -> Canvas:
+        """Resolve the canvas, or as much of it as the policy's passes allow."""
+        return denoise(self, request, canvas)
 
     def verify(self, request: Request, draft: list[int]) -> list[int]:
         """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.

@@ -57,19 +57,3 @@ class BidirectionalReader(Reader):
 
     def _sureness(self, request: Request, canvas: Canvas) -> float:
         return float(self.predict(request, canvas).softmax(-1).amax(-1).mean())
-
-
-def resize(canvas: Canvas, expand_id: int, delete_id: int) -> Canvas:
-    """Turn each expand token into two masks and drop each delete token. Source: DreamOn (Wu et al. 2025)."""
-    kept: list[tuple[int, bool, float]] = []
-    mask = canvas.mask_id
-    for token, open_, confidence in zip(canvas.filled(), canvas.open.tolist(), canvas.confidence.tolist(), strict=True):
-        if token == delete_id:
-            continue
-        kept += [(mask, True, 0.0)] * 2 if token == expand_id else [(token, open_, confidence)]
-    resized = Canvas(len(kept), mask)
-    if kept:
-        resized.tokens = torch.tensor([t for t, _, _ in kept])
-        resized.open = torch.tensor([o for _, o, _ in kept])
-        resized.confidence = torch.tensor([c for _, _, c in kept])
-    return resized

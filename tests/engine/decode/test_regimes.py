@@ -7,10 +7,10 @@ import torch
 from tiny import END, MASK, SHAPE, SPEC, random_weights, tiny_model
 
 from remask.contract.messages import Reason
-from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.canvas import Canvas, resize
+from remask.engine.decode.denoise import step
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Verify
-from remask.engine.decode.regimes.bidirectional import resize
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.spec import Layout, Regime
@@ -152,7 +152,7 @@ def test_sub_blocks_are_resolved_left_to_right():
     order = []
     while not canvas.resolved:
         before = canvas.open.clone()
-        decoder._step(request, canvas, 1.0)
+        step(decoder._reader, request, canvas, 1.0)
         order += (before & ~canvas.open).nonzero()[:, 0].tolist()
     assert set(order[:4]) == {0, 1, 2, 3}
 

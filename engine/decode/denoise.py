@@ -1,0 +1,38 @@
+"""Denoising a canvas of masks: commit what is sure, pass by pass. Knows a reader and a policy; judges nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remask.engine.decode.canvas import Canvas, commit_confident, first_window, resize
+from remask.engine.decode.policy import Verify
+from remask.engine.decode.request import Request
+
+if TYPE_CHECKING:
+    from remask.engine.decode.regimes.base import Reader
+
+
+def denoise(reader: Reader, request: Request, canvas: Canvas) -> Canvas:
+    """Commit confident predictions until the canvas is resolved, the passes run out or the request is cancelled.
+
+    Where the passes run out, a verified draft ends at the first open position (verifying goes on from
+    there anyway); an unverified one takes the best predictions for what is open.
+    """
+    policy, spec = request.policy, reader.spec
+    for number in range(policy.passes):
+        if canvas.resolved or request.budget.cancelled():
+            break
+        last = policy.verify is Verify.OFF and number + 1 >= policy.passes
+        step(reader, request, canvas, 0.0 if last else policy.threshold)
+        if spec.expand_id >= 0:
+            canvas = resize(canvas, -1 if last else spec.expand_id, spec.delete_id)
+    return canvas
+
+
+def step(reader: Reader, request: Request, canvas: Canvas, threshold: float) -> None:
+    """One denoising pass: predict the open positions, commit those that are sure, at least one."""
+    best = reader.predict(request, canvas).softmax(-1).max(-1)  # [R] each
+    predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
+    predicted[canvas.open], probability[canvas.open] = best.indices.cpu(), best.values.cpu()
+    window = first_window(canvas.open, reader.spec.sub_block if threshold else 0)
+    canvas.commit(predicted, probability, commit_confident(probability, window, threshold))

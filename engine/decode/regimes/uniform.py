@@ -1,0 +1,118 @@
+"""A canvas of random tokens instead of masks: DiffusionGemma's denoising inside Remask's loop.
+
+Each step samples a canvas from tempered logits, accepts the surest tokens up to an entropy bound and draws
+the rest anew; the output is the argmax canvas once it is stable and confident. Sources: entropy-bounded
+sampling (arXiv 2505.24857); the model's published generation settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from remask.contract.messages import PromptCounts
+from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.regimes.base import Reader
+from remask.engine.decode.request import Request
+from remask.engine.models.gemma import GemmaCache, GemmaTransformer
+from remask.engine.models.model import Model
+from remask.engine.models.spec import UniformNoise
+from remask.engine.prompt import Prompt
+
+
+class UniformReader(Reader):
+    """`request.pending` are known tokens that the encoder reads before the next canvas."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        assert isinstance(self.transformer, GemmaTransformer)
+        assert model.spec.uniform is not None
+        self._gemma = self.transformer
+        self._noise = model.spec.uniform
+
+    def prepare(self, request: Request, prompt: Prompt, cancelled: Callable[[], bool]) -> PromptCounts:
+        """Encode all of the prompt, reusing what the session holds; see `Reader.prepare`."""
+        session = request.session
+        kept = session.cut_to(prompt.tokens)
+        return session.extend(
+            prompt.tokens[kept:], lambda chunk, _: self._gemma.encode(chunk, _cache(request)), cancelled
+        )
+
+    def canvas(self, request: Request, size: int) -> Canvas:
+        """A canvas of the checkpoint's own length; what was written before is encoded first."""
+        if request.pending:
+            self._gemma.encode(request.pending, _cache(request))
+            request.session.keep(request.pending)
+            request.pending = []
+            request.forwards += 1
+        return Canvas(self.spec.block_size, 0)
+
+    def predict(self, request: Request, canvas: Canvas) -> Tensor:
+        """One pass without self-conditioning: logits [C, vocab] for the canvas as it is."""
+        request.forwards += 1
+        return self._gemma.denoise(canvas.tokens.to(self._gemma.device), None, _cache(request))[0]
+
+    def denoise(self, request: Request, canvas: Canvas) -> Canvas:
+        """Denoise from random tokens until stable and confident; the canvas is resolved to the last argmax."""
+        noise, device, vocab = self._noise, self._gemma.device, self.spec.shape.vocab
+        generator = torch.Generator(device=device).manual_seed(request.seed + len(request.written))
+        current = torch.randint(0, vocab, (len(canvas),), generator=generator, device=device)
+        best, conditioning, stable = current, None, Stability(noise)
+        for step in range(noise.steps, 0, -1):
+            if request.budget.cancelled():
+                break
+            request.forwards += 1
+            logits = self._gemma.denoise(current, conditioning, _cache(request))
+            logits = logits / (noise.t_min + (noise.t_max - noise.t_min) * (step / noise.steps))
+            probability = logits[0].softmax(-1, dtype=torch.float32)  # [C, vocab]
+            sampled = torch.multinomial(probability, 1, generator=generator)[:, 0]
+            accepted = within_entropy_bound(logits[0], noise.entropy_bound)
+            fresh = torch.randint(0, vocab, (len(canvas),), generator=generator, device=device)
+            current = torch.where(accepted, sampled, fresh)
+            best = logits[0].argmax(-1)
+            if stable.reached(best, logits[0]):
+                break
+            conditioning = logits.to(self._gemma.embedding_dtype)
+        canvas.commit(best.cpu(), torch.ones(len(canvas)), canvas.open.clone())
+        return canvas
+
+    def settle(self, request: Request, canvas: Canvas) -> None:
+        """The encoder reads the canvas before the next one is denoised."""
+        request.pending = canvas.filled()
+
+
+class Stability:
+    """Whether the argmax canvas did not change for some steps and the predictions are sure."""
+
+    def __init__(self, noise: UniformNoise) -> None:
+        self._noise = noise
+        self._history: list[Tensor] = []
+
+    def reached(self, best: Tensor, logits: Tensor) -> bool:
+        """Take a step's argmax canvas [C] and processed logits [C, vocab] into account."""
+        count = self._noise.stable_steps
+        recent = self._history[-count:] if count else []
+        stable = len(recent) == count and all(torch.equal(best, earlier) for earlier in recent)
+        self._history.append(best)
+        return stable and bool(entropy(logits).mean() < self._noise.confident_below)
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Entropy of each row's distribution in nats: [R, vocab] -> [R]."""
+    spread: Tensor = torch.distributions.Categorical(logits=logits).entropy()
+    return spread
+
+
+def within_entropy_bound(logits: Tensor, bound: float) -> Tensor:
+    """The rows of lowest entropy whose entropies sum to `bound` at most, the largest left out: [R] bool."""
+    ordered, where = entropy(logits).sort()
+    chosen: Tensor = ordered.cumsum(-1) - ordered <= bound
+    return torch.zeros_like(chosen).scatter(-1, where, chosen)
+
+
+def _cache(request: Request) -> GemmaCache:
+    cache = request.session.cache
+    assert isinstance(cache, GemmaCache)
+    return cache

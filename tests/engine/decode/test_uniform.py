@@ -1,0 +1,128 @@
+"""DiffusionGemma inside Remask's loop against transformers' own `generate`: same canvases, same number of passes."""
+
+import pytest
+import torch
+from checkpoints import byte_tokenizer
+
+from remask.contract.messages import Reason
+from remask.engine.decode.loop import Decoder
+from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.regimes.uniform import Stability, within_entropy_bound
+from remask.engine.decode.request import Budget, Request
+from remask.engine.decode.stop import StopRules
+from remask.engine.models.model import Model
+from remask.engine.models.spec import UniformNoise
+from remask.engine.prompt import Prompt
+from remask.engine.session import Session
+
+transformers = pytest.importorskip("transformers", minversion="5.24")
+
+CANVAS, VOCAB, WINDOW = 8, 320, 16
+COLD = {"t_min": 0.0, "t_max": 1e-6, "max_denoising_steps": 6}  # temperature 0, as near as it is allowed
+OPEN = StopRules(Reason.BLOCK, "", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def network():
+    text = transformers.DiffusionGemmaTextConfig(
+        vocab_size=VOCAB,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        global_head_dim=8,
+        num_experts=4,
+        top_k_experts=2,
+        moe_intermediate_size=16,
+        sliding_window=WINDOW,
+        max_position_embeddings=1024,
+        layer_types=["sliding_attention", "full_attention"],
+        eos_token_id=1,
+    )
+    vision = transformers.Gemma4VisionConfig(
+        hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, head_dim=8
+    )
+    config = transformers.DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=CANVAS)
+    torch.manual_seed(0)
+    return transformers.DiffusionGemmaForBlockDiffusion(config).eval()
+
+
+@pytest.fixture(scope="module")
+def folder(network, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gemma")
+    network.generation_config.update(**COLD, eos_token_id=[300])
+    network.save_pretrained(folder)
+    byte_tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return Model.load(folder, dtype="float32")
+
+
+def prompt_of(seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 256, (5 + seed % 19,), generator=generator).tolist()
+
+
+def run(model, prompt, count, seed, session=None):
+    request = Request(session or Session(model.transformer.new_cache()), POLICIES["entropy_bound"], Budget(count), seed=seed)
+    decoder = Decoder(model)
+    counts = decoder.prepare(request, Prompt(prompt))
+    decoder.decode(request, OPEN)
+    return request, counts
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_same_canvas_and_passes_as_transformers_own_generate(model, network, seed):
+    torch.manual_seed(seed)
+    theirs = network.generate(torch.tensor([prompt_of(seed)]), max_new_tokens=CANVAS, **COLD, eos_token_id=[300])
+    ours, counts = run(model, prompt_of(seed), CANVAS, seed)
+    new = theirs.sequences[0, -CANVAS:].tolist()
+    want = new[: new.index(300)] if 300 in new else new
+    assert ours.written == want
+    assert ours.forwards - counts.passes == round(CANVAS / float(theirs.tokens_per_forward))
+
+
+def test_the_spec_holds_the_checkpoints_own_settings(model):
+    spec = model.spec
+    assert (spec.uniform.steps, spec.uniform.t_min, spec.uniform.t_max) == (6, 0.0, 1e-6)
+    assert (spec.block_size, spec.mask_id, spec.family) == (CANVAS, -1, "diffusion-gemma")
+
+
+@pytest.mark.parametrize("length", [4, WINDOW - 1, WINDOW, WINDOW + 1, 40])
+def test_warm_equals_cold_around_the_sliding_window(model, length):
+    """A sliding layer forgets what a shorter prompt would need: the cache is cut only where that is exact."""
+    prompt = (prompt_of(3) * 9)[:length]
+    session = Session(model.transformer.new_cache())
+    run(model, [*prompt[:-1], 7, 8, 9], CANVAS, 1, session)
+    warm, _ = run(model, prompt, 2 * CANVAS, 1, session)
+    cold, _ = run(model, prompt, 2 * CANVAS, 1)
+    assert warm.written == cold.written
+
+
+def test_typing_on_runs_only_the_new_tokens(model):
+    session = Session(model.transformer.new_cache())
+    prompt = prompt_of(18) * 3
+    request = Request(session, POLICIES["entropy_bound"], Budget(1))
+    Decoder(model).prepare(request, Prompt(prompt))
+    counts = Decoder(model).prepare(request, Prompt([*prompt, 5, 6]))
+    assert (counts.cached, counts.run) == (len(prompt), 2)
+
+
+def test_entropy_bound_takes_the_surest_up_to_the_bound():
+    sharp, flat = [50.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
+    logits = torch.tensor([flat, sharp, flat])
+    assert within_entropy_bound(logits, 0.1).tolist() == [True, True, False]  # the largest itself does not count
+    assert within_entropy_bound(logits, 2.0).tolist() == [True, True, True]
+
+
+@pytest.mark.parametrize(("steps", "sure", "stops"), [(1, True, 2), (2, True, 3), (0, True, 1), (1, False, None)])
+def test_stops_when_stable_and_confident(steps, sure, stops):
+    stability = Stability(UniformNoise(stable_steps=steps))
+    logits = torch.tensor([[100.0, 0.0]] if sure else [[0.0, 0.0]])
+    reached = [stability.reached(torch.tensor([0]), logits) for _ in range(4)]
+    assert (reached.index(True) + 1 if True in reached else None) == stops
