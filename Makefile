@@ -14,13 +14,14 @@ setup: $(STAMP) ## create the environment and install Remask into it
 
 $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (torch comes first; this takes a minute) ..."
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "Remask needs Python 3.11 or newer with its venv module (Debian: apt install python3-venv)." >&2; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: $(STAMP) ## show a completion of an example file
-	@$(BIN)/remask complete examples/geometry.py --at 20:9
+	@$(BIN)/remask complete examples/geometry.py --at 20:9 --deadline 60000
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest
@@ -43,4 +44,4 @@ bench: $(STAMP) ## one-token decoding against the default policy
 	$(BIN)/remask bench decode
 
 clean: ## remove the environment and what was built
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

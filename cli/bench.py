@@ -30,12 +30,14 @@ def decode(
     device: str,
     dtype: str,
 ) -> None:
-    """Compare one-token-a-pass decoding with other policies: same weights, same prompts, one run."""
+    """Compare policies with one token a pass."""
     from remask.engine.evaluation.bench import bench_decode, sample_holes
     from remask.engine.evaluation.report import progress, table
 
     engine = load_engine(model, device, dtype, cache=False)
     holes = sample_holes(prompts)
+    names = ", ".join(policies)
+    click.echo(f"Decoding {len(holes)} holes, one token a pass and by {names}. This takes a minute or more.", err=True)
     with progress("decoding", len(holes), quiet=as_json) as advance:
         report = bench_decode(engine.model, holes, list(policies), max_tokens, advance)
     if as_json:

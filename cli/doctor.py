@@ -114,6 +114,7 @@ def _engine(load: Callable[[], Engine]) -> Iterator[Check]:
     loaded = time.monotonic() - started
     yield Check("model", True, f"{facts['model']}, {facts['dtype']}, loaded in {loaded:.1f} s")
     yield Check("device", True, f"{facts['device']}, {facts['threads']} threads")
+    yield _families()
     result = engine.complete(CompletionRequest(document="doctor", language="python", prefix=SELF_TEST, suffix="\n"))
     yield Check(
         "self-test",
@@ -121,6 +122,16 @@ def _engine(load: Callable[[], Engine]) -> Iterator[Check]:
         f"{result.tokens} tokens in {result.forwards} passes, {result.ms.total:.0f} ms: {result.text.strip()!r}",
         "The model writes nothing: the weights do not fit their config.",
     )
+
+
+def _families() -> Check:
+    """Which published checkpoints fit into this device's free memory."""
+    from remask.engine.models.facts import families_that_fit
+
+    fitting = [
+        f"{title} {'/'.join(f'{s:g}' for s in sizes)} B" for title, sizes in families_that_fit().items() if sizes
+    ]
+    return Check("families that fit", bool(fitting), "; ".join(fitting), "Free some memory.", warning=True)
 
 
 def _print(check: Check) -> None:

@@ -15,12 +15,13 @@ import click
 from remask.cli.bench import bench
 from remask.cli.complete import complete
 from remask.cli.doctor import doctor
+from remask.cli.model import model
 from remask.contract.errors import RemaskError
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="remask", prog_name="remask")
 def remask() -> None:
     """Write code in parallel, with a model on your own machine."""
@@ -38,6 +39,7 @@ def lsp(model: str | None, device: str, dtype: str) -> None:
 
 
 remask.add_command(complete)
+remask.add_command(model)
 remask.add_command(doctor)
 remask.add_command(bench)
 
@@ -59,7 +61,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         click.echo(error.ctx.get_help())
         return 0
     except click.ClickException as error:
-        return _fail(f"{error.format_message().rstrip('.')}. Try 'remask --help'.", 2)
+        sentence = error.format_message().rstrip(".")
+        return _fail(f"{sentence}{'' if sentence.endswith('?') else '.'} Try 'remask --help'.", 2)
     except (click.Abort, KeyboardInterrupt):
         return _fail("Interrupted.", INTERRUPTED)
     except BrokenPipeError:

@@ -25,7 +25,7 @@ def picture(request: CompletionRequest, result: CompletionResult) -> Text:
     below = request.suffix.split("\n")
     first = max(0, len(above) - 1 - LINES_ABOVE)
     code = Text("\n".join(above[first:]))
-    code.append(result.text, style=GHOST)
+    code.append(result.text or "▏", style=GHOST)  # a mark where there is nothing
     code.append("\n".join(below[: LINES_BELOW + 1]))
     out = Text()
     for number, line in enumerate(code.split("\n", allow_blank=True), start=first + 1):
@@ -37,10 +37,10 @@ def picture(request: CompletionRequest, result: CompletionResult) -> Text:
 
 def summary(result: CompletionResult) -> str:
     """Tokens, passes, time, and why the text ends where it does."""
-    why = f"nothing to show ({result.reason}). {result.detail}" if not result.text else f"ended by: {result.reason}"
+    why = f"Ended by: {result.reason}." if result.text else f"Nothing to show ({result.reason}). {result.detail}"
     return (
         f"{result.tokens} tokens in {result.forwards} passes, {result.ms.total:.0f} ms "
-        f"(prompt {result.ms.prompt:.0f}, decode {result.ms.decode:.0f}; "
-        f"{result.prompt.cached} of {result.prompt.total} prompt tokens were cached) · "
-        f"{result.model} · {result.policy} · {why}"
+        f"(prompt {result.ms.prompt:.0f}, decode {result.ms.decode:.0f}), "
+        f"{result.prompt.cached} of {result.prompt.total} prompt tokens cached.\n"
+        f"{result.model}, policy {result.policy}. {why}"
     )

@@ -90,7 +90,7 @@ class Snippet:
     """A piece of another file that the model may read.
 
     `kind` says why: "definition" (of an imported name), "recent" (edited lately), "similar" (to the lines around the
-    cursor), "edits" (lines changed in this session, `-` before and `+` after).
+    cursor), "edits" (lines written in this session, each after `+ `).
     """
 
     path: str

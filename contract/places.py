@@ -23,6 +23,11 @@ def cache_dir() -> Path:
     return private_dir(Path(os.environ.get("REMASK_CACHE_DIR") or platformdirs.user_cache_dir("remask")))
 
 
+def config_dir() -> Path:
+    """The folder for the user's choices, created with mode 0700. Raises StorageError."""
+    return private_dir(Path(os.environ.get("REMASK_CONFIG_DIR") or platformdirs.user_config_dir("remask")))
+
+
 def runtime_dir() -> Path:
     """The folder for sockets, created with mode 0700; falls back to the temporary folder where its path is too long."""
     wanted = os.environ.get("REMASK_RUNTIME_DIR") or os.environ.get("XDG_RUNTIME_DIR")

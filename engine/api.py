@@ -21,12 +21,12 @@ from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import policy_named
 from remask.engine.decode.request import Budget, Request
-from remask.engine.decode.stop import StopRules, first_line_end
+from remask.engine.decode.stop import StopRules, first_line_end, line_before_code
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout, ModelSpec
-from remask.engine.prompt import build_prompt
+from remask.engine.prompt import Prompt, build_prompt
 from remask.engine.session import Session, Sessions
 from remask.engine.store import DiskStore
 from remask.grammars import Grammar, GrammarError, grammar_for_language
@@ -95,9 +95,9 @@ class Engine:
         except GrammarError as error:
             self._warn_once(request.language, error)
             grammar = gate = None
-        budget = Budget(request.max_tokens, started + request.deadline_ms / 1000, cancelled)
-        hole = Request(self._open(request.document), policy, budget)
         prompt = build_prompt(self.model, request.prefix, request.suffix, request.language)
+        budget = Budget(self._room(prompt, request), started + request.deadline_ms / 1000, cancelled)
+        hole = Request(self._open(request.document), policy, budget)
         counts = self._decoder.prepare(hole, prompt)
         prompted = time.monotonic()
         draft, ended = self._decoder.decode(hole, stop_rules(grammar, request, self.model.spec))
@@ -116,6 +116,11 @@ class Engine:
                 decode=_milliseconds(prompted, decoded),
             ),
         )
+
+    def _room(self, prompt: Prompt, request: CompletionRequest) -> int:
+        """Tokens that may be written without leaving the positions that the model knows."""
+        spec = self.model.spec
+        return max(1, min(request.max_tokens, spec.shape.max_positions - len(prompt) - 2 * spec.block_size))
 
     def _warn_once(self, language: str, error: GrammarError) -> None:
         if language not in self._unjudged:
@@ -161,7 +166,7 @@ def stop_rules(grammar: Grammar | None, request: CompletionRequest, spec: ModelS
     if extent is Extent.BLOCK:
         return rules(Reason.BLOCK, end=partial(block_end, grammar, request.prefix))
     if request.suffix.partition("\n")[0].strip():
-        return rules(Reason.LINE, end=first_line_end)
+        return rules(Reason.LINE, end=partial(line_before_code, request.prefix))
     return rules(Reason.LINE, end=partial(statement_end, grammar, request.prefix))
 
 

@@ -1,12 +1,17 @@
 """What all tests share: private folders for state, and the default model loaded once."""
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("remask", deadline=None)  # a busy machine is not a defect
+hypothesis.settings.load_profile("remask")
 
 
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path_factory, monkeypatch):
     """No test reads or writes the user's cache and runtime folders."""
     monkeypatch.setenv("REMASK_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("REMASK_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
     monkeypatch.setenv("REMASK_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
 
 

@@ -17,9 +17,20 @@ EndRule = Callable[[str], int | None]
 
 
 def first_line_end(draft: str) -> int | None:
-    """The end of the first line that holds something: the rule for one line where code follows the cursor."""
+    """The end of the first line that holds something: the rule for one line without a grammar."""
     end = draft.find("\n", len(draft) - len(draft.lstrip()))
     return None if end < 0 else end
+
+
+def line_before_code(prefix: str, draft: str) -> int | None:
+    """The end of the first line where code follows the cursor on its line.
+
+    From the start of a line on, the line end belongs to the draft: it pushes that code down.
+    """
+    end = draft.find("\n")
+    if end < 0:
+        return None
+    return end + 1 if prefix.endswith("\n") or not prefix else end
 
 
 @dataclass(frozen=True, slots=True)

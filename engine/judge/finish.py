@@ -28,6 +28,8 @@ def finish(draft: str, ended: Reason, suffix: str, judge: Gate | None) -> Finish
     if ended is Reason.CANCELLED:
         return Finished("", ended)
     draft = tidy(draft, ended, suffix)
+    if not draft.strip() and ended is Reason.DEADLINE:
+        return Finished("", ended, "The time was up before anything was ready.")
     if not draft.strip():
         return Finished("", Reason.EMPTY, "The model has nothing to add here.")
     best = Finished("", Reason.SYNTAX, "Every reading of the draft would add a syntax error.")
@@ -45,8 +47,10 @@ def finish(draft: str, ended: Reason, suffix: str, judge: Gate | None) -> Finish
 
 
 def tidy(draft: str, ended: Reason, suffix: str) -> str:
-    """Drop a line that was not finished in time, and white space before a line end."""
+    """Drop a line that was not finished in time, white space before a line end, and what would run into code behind."""
     if ended in UNFINISHED and "\n" in draft.strip():
         draft = draft[: draft.rstrip().rfind("\n")]
-    rest = suffix.partition("\n")[0]
-    return draft if rest.strip() else draft.rstrip()
+    if not suffix.partition("\n")[0].strip():
+        return draft.rstrip()
+    # Code follows on the line: whole lines may go before it, anything else must not end in the middle of it.
+    return draft if draft.endswith("\n") else draft.partition("\n")[0]

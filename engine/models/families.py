@@ -201,10 +201,12 @@ def family_of(config: Config, folder: Path) -> Family:
 def _spec(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tokenizer, folder: Path) -> ModelSpec:
     layout = Layout(own.get("layout", family.layout))
     marks = _marks(layout, own, tokenizer)
+    shape = dense_shape(config, qkv_bias=family.qkv_bias, qk_norm=family.qk_norm)
+    windows = {"prefix_tokens": family.prefix_tokens, "suffix_tokens": family.suffix_tokens} | dict(own)
     return ModelSpec(
         name=str(own.get("name") or folder.resolve().name),
         family=family.name,
-        shape=dense_shape(config, qkv_bias=family.qkv_bias, qk_norm=family.qk_norm),
+        shape=shape,
         regime=Regime(own.get("regime", family.regime)),
         block_size=positive({"block_size": _block_size(family, config, own)}, "block_size"),
         shift=int(own.get("shift", family.shift)),
@@ -216,8 +218,8 @@ def _spec(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tok
         delete_id=int(config.get("delete_token_id", -1)) if family is DREAM_ON else -1,
         sub_block=int(own.get("sub_block", family.sub_block)),
         policy=str(own.get("policy", family.policy)),
-        prefix_tokens=positive({"prefix_tokens": own.get("prefix_tokens", family.prefix_tokens)}, "prefix_tokens"),
-        suffix_tokens=positive({"suffix_tokens": own.get("suffix_tokens", family.suffix_tokens)}, "suffix_tokens"),
+        prefix_tokens=min(shape.max_positions // 2, positive(windows, "prefix_tokens")),
+        suffix_tokens=min(shape.max_positions // 4, positive(windows, "suffix_tokens")),
         prefix_id=marks.get("prefix_id", -1),
         suffix_id=marks.get("suffix_id", -1),
         middle_id=marks.get("middle_id", -1),

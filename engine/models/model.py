@@ -14,12 +14,11 @@ from tokenizers import Tokenizer
 
 from remask.contract.errors import InputError, ModelError
 from remask.engine.models.checkpoint import fingerprint, read_tokenizer, read_weights
+from remask.engine.models.choice import find_model
 from remask.engine.models.families import read_spec
 from remask.engine.models.gemma import load_gemma
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.models.transformer import Transformer
-
-DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "weights"
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -35,10 +34,8 @@ class Model:
 
     @classmethod
     def load(cls, folder: Path | None = None, *, device: str = "auto", dtype: str = "auto") -> Model:
-        """Load the checkpoint in `folder` (the default model where None). Raises ModelError or InputError."""
-        folder = folder or DEFAULT_MODEL
-        if not folder.is_dir():
-            raise ModelError(f"There is no checkpoint folder {folder}.")
+        """Load a checkpoint (see `find_model`), by default the chosen one. Raises ModelError or InputError."""
+        folder = find_model(folder)
         where = choose_device(device)
         tokenizer = read_tokenizer(folder)
         spec = read_spec(folder, tokenizer)

@@ -61,4 +61,4 @@ def test_nothing_to_show_says_why():
     console = Console(record=True, width=200)
     request = CompletionRequest(document="a", language="python", prefix="x", suffix="")
     show(request, CompletionResult(text="", reason=Reason.SYNTAX, language="python", detail="Because."), console)
-    assert "nothing to show (syntax). Because." in console.export_text()
+    assert "Nothing to show (syntax). Because." in console.export_text()

@@ -14,7 +14,8 @@ def test_place(text, line, column):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "5", "5:", ":5", "0:1", "1:0", "-1:2", "1:2:3", "a:b", "1.5:2", "1: 2", "9" * 30 + ":1", "\u0661:\u0662x"]
+    "text",
+    ["", "5", "5:", ":5", "0:1", "1:0", "-1:2", "1:2:3", "a:b", "1.5:2", "1: 2", "9" * 30 + ":1", "\u0661:\u0662x"],
 )
 def test_not_a_place(text):
     with pytest.raises(InputError, match="LINE:COL"):

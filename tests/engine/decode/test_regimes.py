@@ -49,7 +49,9 @@ def whole_row(weights, tokens, visible, positions=None):
     """Scores [T, vocab] of a whole row, marks out of reach."""
     transformer = Transformer(SHAPE, weights)
     where = torch.arange(len(tokens)) if positions is None else torch.tensor(positions)
-    scores = transformer.logits(transformer.forward(Pass(torch.tensor(tokens), where, visible), transformer.new_cache()))
+    scores = transformer.logits(
+        transformer.forward(Pass(torch.tensor(tokens), where, visible), transformer.new_cache())
+    )
     scores[:, list(SPEC.never)] = -torch.inf
     return scores
 

@@ -42,7 +42,12 @@ def network():
         eos_token_id=1,
     )
     vision = transformers.Gemma4VisionConfig(
-        hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, head_dim=8
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=8,
     )
     config = transformers.DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=CANVAS)
     torch.manual_seed(0)
@@ -69,7 +74,9 @@ def prompt_of(seed):
 
 
 def run(model, prompt, count, seed, session=None):
-    request = Request(session or Session(model.transformer.new_cache()), POLICIES["entropy_bound"], Budget(count), seed=seed)
+    request = Request(
+        session or Session(model.transformer.new_cache()), POLICIES["entropy_bound"], Budget(count), seed=seed
+    )
     decoder = Decoder(model)
     counts = decoder.prepare(request, Prompt(prompt))
     decoder.decode(request, OPEN)

@@ -136,7 +136,9 @@ def test_round_trip_through_safetensors(tmp_path, family, shards):
     folder = write_checkpoint(tmp_path / "x", family, shards=shards)
     model = Model.load(folder, dtype="float32")
     weights = random_tensors(json.loads((folder / "config.json").read_text()))
-    assert torch.equal(model.transformer.logits(torch.eye(32)), Transformer(model.spec.shape, weights).logits(torch.eye(32)))
+    assert torch.equal(
+        model.transformer.logits(torch.eye(32)), Transformer(model.spec.shape, weights).logits(torch.eye(32))
+    )
 
 
 def test_a_head_that_is_stored_is_used_whatever_the_flag_says(tmp_path):

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from remask.contract.errors import ModelError
+from remask.engine.models.choice import DEFAULT_MODEL
 from remask.engine.models.families import read_spec
-from remask.engine.models.model import DEFAULT_MODEL
 from remask.engine.models.spec import Regime
 
 

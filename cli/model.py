@@ -1,0 +1,102 @@
+"""`remask model`: which checkpoints there are, what they are, and which one is used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from remask.contract.errors import ModelError
+
+if TYPE_CHECKING:
+    from remask.engine.models.facts import Facts
+
+
+@click.group()
+def model() -> None:
+    """Choose the model."""
+
+
+@model.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_models(as_json: bool) -> None:
+    """List the default model and the known checkpoints in the local hub cache."""
+    from remask.engine.models.choice import find_model, known_models
+    from remask.engine.models.facts import facts_of
+
+    used, found, others = find_model(None), [], []
+    for folder in known_models():
+        try:
+            found.append(facts_of(folder))
+        except ModelError as error:
+            others.append((folder, error.message))
+    if as_json:
+        rows = [asdict(f) | {"used": f.folder == str(used)} for f in found]
+        click.echo(json.dumps({"models": rows, "not_usable": [{"folder": str(f), "why": w} for f, w in others]}))
+        return
+    table = Table("", "model", "family", "parameters", "memory", "fits", "licence")
+    for f in found:
+        mark = "*" if f.folder == str(used) else ""
+        size, memory = f"{f.parameters / 1e9:.2f} B", f"{f.memory / 1e9:.1f} GB"
+        table.add_row(mark, f.name, f.family, size, memory, "yes" if f.fits else "no", f.licence)
+    Console(highlight=False).print(table)
+    for folder, why in others:
+        click.echo(f"Not usable: {folder.parent.parent.name.removeprefix('models--').replace('--', '/')}: {why}")
+
+
+@model.command()
+@click.argument("source", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(source: str | None, as_json: bool) -> None:
+    """Show what SOURCE (a folder or organisation/name; the model in use where left out) is and needs."""
+    from remask.engine.models.choice import find_model
+    from remask.engine.models.facts import facts_of
+
+    facts = facts_of(find_model(source))
+    if as_json:
+        click.echo(json.dumps(asdict(facts)))
+        return
+    for name, value in described(facts).items():
+        click.echo(f"{name:<12}{value}")
+
+
+@model.command()
+@click.argument("source")
+def use(source: str) -> None:
+    """Use SOURCE (a folder, organisation/name or "default") from now on."""
+    from remask.engine.models.choice import choose_model, find_model
+    from remask.engine.models.facts import facts_of
+
+    if source == "default" and not Path(source).is_dir():
+        choose_model(None)
+        click.echo("Using the default model.")
+        return
+    folder = find_model(source)
+    facts = facts_of(folder)
+    choose_model(folder)
+    click.echo(f"Using {facts.name} ({facts.family}, {facts.parameters / 1e9:.2f} B parameters).")
+    if not facts.fits:
+        click.echo(f"It needs about {facts.memory / 1e9:.1f} GB, which this machine does not have free.", err=True)
+
+
+def described(facts: Facts) -> dict[str, str]:
+    """The facts as a person reads them."""
+    return {
+        "model": facts.name,
+        "folder": facts.folder,
+        "family": facts.family,
+        "regime": facts.regime,
+        "parameters": f"{facts.parameters / 1e9:.3f} billion",
+        "memory": f"{facts.memory / 1e9:.1f} GB in 16 bits with 4,096 tokens of context"
+        + ("" if facts.fits else " (more than is free here)"),
+        "infilling": facts.infilling,
+        "KV cache": facts.cache,
+        "verifies": "yes" if facts.verifies else "no",
+        "policy": facts.policy,
+        "licence": facts.licence,
+    }

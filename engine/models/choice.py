@@ -1,0 +1,86 @@
+"""Which checkpoint is used: named by a folder, by a name in the local hub cache, or chosen once and remembered.
+
+Never downloads: a name that is not on this machine is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from remask.contract.errors import InputError, StorageError
+from remask.contract.places import config_dir
+
+DEFAULT_MODEL = Path(__file__).resolve().parent.parent / "weights"
+CHOICE = "model.json"
+
+
+def find_model(source: str | Path | None) -> Path:
+    """The checkpoint's folder: of a path, of `organisation/name` in the hub cache, or the chosen one where None.
+
+    Raises InputError for a source that is not on this machine.
+    """
+    if source is None:
+        return chosen_model() or DEFAULT_MODEL
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder.resolve()
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):
+        cached = _in_hub_cache(str(source))
+        if cached is not None:
+            return cached
+    raise InputError(
+        f"There is no checkpoint folder {source}, and no such name in the local hub cache.",
+        advice="Remask downloads nothing: get the checkpoint first (see docs/models.md).",
+    )
+
+
+def chosen_model() -> Path | None:
+    """The folder remembered by `choose_model`; None where none is, or where it is gone."""
+    try:
+        folder = Path(json.loads((config_dir() / CHOICE).read_text(encoding="utf-8"))["model"])
+    except (OSError, ValueError, KeyError, TypeError, StorageError):
+        return None
+    return folder if folder.is_dir() else None
+
+
+def choose_model(folder: Path | None) -> None:
+    """Remember a folder for all later calls, or go back to the default model. Raises StorageError."""
+    path = config_dir() / CHOICE
+    try:
+        if folder is None:
+            path.unlink(missing_ok=True)
+            return
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps({"model": str(folder)}), encoding="utf-8")
+        os.replace(fresh, path)
+    except OSError as error:
+        raise StorageError(f"The choice cannot be written to {path}: {error.strerror}.") from None
+
+
+def known_models() -> list[Path]:
+    """The default model, the chosen one, and checkpoints of known families in the local hub cache."""
+    found = [DEFAULT_MODEL]
+    if (chosen := chosen_model()) is not None:
+        found.append(chosen)
+    return list(dict.fromkeys([*found, *_hub_snapshots()]))
+
+
+def _in_hub_cache(name: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(name, "config.json")
+    return Path(path).parent if isinstance(path, str) else None
+
+
+def _hub_snapshots() -> list[Path]:
+    from huggingface_hub import CacheNotFound, scan_cache_dir
+
+    try:
+        cache = scan_cache_dir()
+    except (CacheNotFound, ValueError, OSError):
+        return []
+    snapshots = (max(repo.revisions, key=lambda r: r.last_modified) for repo in cache.repos if repo.revisions)
+    return sorted(Path(r.snapshot_path) for r in snapshots if (Path(r.snapshot_path) / "config.json").is_file())
