@@ -67,11 +67,13 @@ class Client:
         answer = await self.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
         return answer[0] if isinstance(answer, list) and answer else None
 
-    async def watch(self, pattern: str) -> None:
-        """Ask to be told of changed files."""
+    async def watch(self, *patterns: str) -> None:
+        """Ask to be told of changed files whose names fit the patterns."""
         if not self.can("workspace.did_change_watched_files.dynamic_registration"):
             return
-        options = types.DidChangeWatchedFilesRegistrationOptions(watchers=[types.FileSystemWatcher(pattern)])
+        options = types.DidChangeWatchedFilesRegistrationOptions(
+            watchers=[types.FileSystemWatcher(one) for one in patterns]
+        )
         registration = types.Registration("remask-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
         await self.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams([registration]))
 

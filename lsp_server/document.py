@@ -64,6 +64,11 @@ class Document:
         """How many lines there are; at least one, and the last has no line end."""
         return len(self._lines)
 
+    @property
+    def size(self) -> int:
+        """Code points of the text."""
+        return sum(map(len, self._lines))
+
     def line(self, number: int) -> str:
         """A line without its end."""
         return _body(self._lines[number])

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from remask.grammars import grammars
 from remask.lsp_server.client import Client, Progress
 from remask.lsp_server.engine_client import EngineClient
 from remask.lsp_server.options import ENGINE_OPTIONS, ServerOptions
@@ -75,7 +76,8 @@ class Settings:
             await self._pull()
         self._workspace.engine.start()
         self._workspace.snippets.start()
-        await self._client.watch("**/*")
+        extensions = sorted({one.lstrip(".") for grammar in grammars() for one in grammar.extensions})
+        await self._client.watch(f"**/*.{{{','.join(extensions)}}}", "**/.{gitignore,remaskignore}")
 
     async def _pull(self) -> None:
         self._take(await self._client.configuration())

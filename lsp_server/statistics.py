@@ -29,7 +29,7 @@ COUNTS = (
     *("offered", "shown", "accepted", "partly", "rejected"),
     *("characters_offered", "characters_accepted", "characters_kept", "characters_checked"),
 )
-"""`partly`: accepted word by word or line by line; `kept` of `checked` characters were still there half a minute later."""
+"""`partly`: accepted by words or lines; `kept` of `checked` characters were still there half a minute later."""
 
 KEPT_AFTER_S = 30.0
 KEPT_DAYS = 400

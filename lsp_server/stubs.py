@@ -1,7 +1,7 @@
 """Functions without a body yet, and places in a body where code is missing. Knows text and trees, never LSP.
 
-A stub's body is empty, or nothing but comments, a docstring and one placeholder: `pass`, `...`, `todo!()`, an error that
-says "not implemented" and the like. Offsets are in code points; texts have LF as their only line end.
+A stub's body is empty, or nothing but comments, a docstring and one placeholder: `pass`, `...`, `todo!()`, an error
+that says "not implemented" and the like. Offsets are in code points; texts have LF as their only line end.
 """
 
 from __future__ import annotations
@@ -74,8 +74,9 @@ def function_stub(grammar: Grammar, text: str, offset: int) -> Stub | None:
 
 
 def stub_here(grammar: Grammar, text: str, offset: int) -> Stub | None:
-    """The place at the offset where code is missing in a body that has other code: a placeholder, a comment that says
-    TODO, or a blank line. Raises GrammarError.
+    """The place at the offset where code is missing in a body that has other code. Raises GrammarError.
+
+    It is a placeholder, a comment that says TODO, or a blank line.
     """
     if len(text) > MAX_CHARACTERS:
         return None

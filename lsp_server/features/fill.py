@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from remask.contract.errors import InputError
-from remask.contract.messages import Candidate, CompletionRequest, Extent, Purpose, Reason
+from remask.contract.messages import Candidate, CompletionRequest, Extent, Purpose, Reason, Snippet
 from remask.grammars import Grammar, GrammarError
 from remask.lsp_server.context import known_grammar
 from remask.lsp_server.document import Document, Position
@@ -73,12 +73,13 @@ async def write(
     ends = time.monotonic() + options.fill_deadline_ms / 1000
     found: dict[str, Filled] = {}
     reason = Reason.EMPTY
+    context = await workspace.fill_context(key_of(task.document.uri), task.stub.name)
     for policy in POLICIES:
         left_ms = int((ends - time.monotonic()) * 1000)
         wanted = options.fill_candidates - len(found)
         if wanted <= 0 or left_ms < 50:
             break
-        request = _request(workspace, task, policy, wanted, left_ms)
+        request = _request(workspace, task, context, policy, wanted, left_ms)
         if isinstance(request, Reason):
             return request
         result = await workspace.ask(request, on_draft)
@@ -103,12 +104,14 @@ def is_current(workspace: Workspace, task: Task) -> bool:
     return document is task.document and document.version == task.version and document.in_step
 
 
-def _request(workspace: Workspace, task: Task, policy: str, wanted: int, left_ms: int) -> CompletionRequest | Reason:
+def _request(
+    workspace: Workspace, task: Task, context: tuple[Snippet, ...], policy: str, wanted: int, left_ms: int
+) -> CompletionRequest | Reason:
     options = workspace.options
     before, after = workspace.notebooks.around(task.document.uri)
     prefix, suffix = task.stub.around(task.text)
     try:
-        request = CompletionRequest(
+        return CompletionRequest(
             document=key_of(task.document.uri),
             language=task.document.language,
             prefix=before + prefix,
@@ -119,10 +122,10 @@ def _request(workspace: Workspace, task: Task, policy: str, wanted: int, left_ms
             max_tokens=options.fill_max_tokens,
             deadline_ms=left_ms,
             candidates=wanted,
+            context=context,
         )
     except InputError:
         return Reason.TOO_LARGE
-    return replace(request, context=workspace.fill_context(request.document, task.stub.name))
 
 
 def _checked(task: Task, candidate: Candidate) -> Filled | None:

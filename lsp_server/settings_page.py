@@ -1,0 +1,69 @@
+"""Makes docs/settings.md and the settings of the VS Code extension from the one schema of options.
+
+`python -m remask.lsp_server.settings_page` writes both; a test fails where they are stale.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from remask.lsp_server.options import ServerOptions, kind_of, wire_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "settings.md"
+MANIFEST = ROOT / "editors" / "vscode" / "package.json"
+MACHINE_ONLY = frozenset({"model"})
+"""Settings that a workspace, which may be somebody else's, must not choose."""
+
+_HEAD = """\
+# Settings
+
+<!-- Made by `python -m remask.lsp_server.settings_page` from lsp_server/options.py: change it there. -->
+
+A client gives them as `initializationOptions`, in the section `remask` of its settings (`workspace/configuration`), or
+by `workspace/didChangeConfiguration`. A change holds from the next request on; a change of model, device, dtype or
+unloadAfterS starts another engine. A wrong value is reported in one sentence, and its default is used.
+
+| Option | Default | Value | Meaning |
+|---|---|---|---|
+"""
+
+
+def render_page() -> str:
+    """The page."""
+    rows = []
+    for one in dataclasses.fields(ServerOptions):
+        meaning = one.metadata["meaning"]
+        rows.append(f"| `{wire_name(one.name)}` | {_shown(one.default)} | {kind_of(one).says} | {meaning} |")
+    return _HEAD + "\n".join(rows) + "\n"
+
+
+def render_manifest(text: str) -> str:
+    """The extension's manifest with its settings made anew; what is its own (`remask.command`) stays."""
+    manifest = json.loads(text)
+    configuration = manifest["contributes"]["configuration"]
+    own = {"remask.command": configuration["properties"]["remask.command"]}
+    configuration["properties"] = own | {
+        f"remask.{wire_name(one.name)}": _property(one) for one in dataclasses.fields(ServerOptions)
+    }
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def _property(one: dataclasses.Field[Any]) -> dict[str, Any]:
+    default = "" if one.default is None else list(one.default) if isinstance(one.default, tuple) else one.default
+    scope = {"scope": "machine"} if one.name in MACHINE_ONLY else {}
+    return {**kind_of(one).schema, "default": default, **scope, "description": one.metadata["meaning"]}
+
+
+def _shown(value: object) -> str:
+    if value is None or value == ():
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render_page(), "utf-8")
+    MANIFEST.write_text(render_manifest(MANIFEST.read_text("utf-8")), "utf-8")

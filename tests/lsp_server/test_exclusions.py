@@ -1,0 +1,105 @@
+"""What is never completed, and what is never shown to the model; folders whose names begin alike."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from remask.lsp_server.exclusions import Exclusions
+from remask.lsp_server.folders import Folders, path_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    for name in ("a.py", "gen/b.py", "gen/keep.py", "own/c.py", "sub/d.py", "sub/e.py", ".git/info/exclude"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    (root / ".gitignore").write_text("gen/*\n!gen/keep.py\n")
+    (root / ".remaskignore").write_text("own/\n")
+    (root / "sub/.gitignore").write_text("e.py\n")
+    (root / ".git/info/exclude").write_text("a.py\n")
+    return root
+
+
+def of(root: Path, *patterns: str) -> Exclusions:
+    folders = Folders()
+    folders.add(root.as_uri())
+    return Exclusions(folders, patterns)
+
+
+def test_gitignore_hides_and_remaskignore_forbids(root: Path) -> None:
+    exclusions = of(root)
+    hidden = {
+        name
+        for name in ("a.py", "gen/b.py", "gen/keep.py", "own/c.py", "sub/d.py", "sub/e.py")
+        if exclusions.hides(root / name)
+    }
+    assert hidden == {"a.py", "gen/b.py", "own/c.py", "sub/e.py"}
+    assert exclusions.forbids((root / "own/c.py").as_uri())
+    assert not exclusions.forbids((root / "gen/b.py").as_uri()), "the user may edit what git ignores"
+
+
+def test_the_option_forbids_too(root: Path) -> None:
+    exclusions = of(root, "sub/", "*.min.js")
+    assert exclusions.forbids((root / "sub/d.py").as_uri())
+    assert exclusions.hides(root / "x.min.js")
+    assert exclusions.forbids("untitled:x.min.js")
+    assert not exclusions.forbids("untitled:x.js")
+
+
+def test_secrets_stay_secret_whatever_an_ignore_file_says(root: Path) -> None:
+    (root / ".remaskignore").write_text("!.env\n!*.pem\n")
+    exclusions = of(root)
+    for name in (".env", "x.pem", ".ssh/config", "sub/.env.local", ".git/config"):
+        assert exclusions.forbids((root / name).as_uri())
+        assert exclusions.hides(root / name)
+
+
+def test_a_link_to_a_secret_or_out_of_the_workspace_is_hidden(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.py").write_text("")
+    (root / ".env").write_text("")
+    os.symlink(root / ".env", root / "plain.py")
+    os.symlink(tmp_path / "outside.py", root / "out.py")
+    os.symlink(root / "sub/d.py", root / "fine.py")
+    exclusions = of(root)
+    assert exclusions.hides(root / "plain.py")
+    assert exclusions.hides(root / "out.py")
+    assert not exclusions.hides(root / "fine.py")
+
+
+def test_rules_are_read_again_when_they_change(root: Path) -> None:
+    exclusions = of(root)
+    assert not exclusions.hides(root / "sub/d.py")
+    (root / ".remaskignore").write_text("d.py\n")
+    assert not exclusions.hides(root / "sub/d.py")
+    exclusions.changed()
+    assert exclusions.hides(root / "sub/d.py")
+
+
+def test_an_ignore_file_that_cannot_be_read_is_none(root: Path) -> None:
+    (root / ".remaskignore").unlink()
+    (root / ".remaskignore").mkdir()
+    (root / ".gitignore").write_bytes(b"\xff\xfe\nsub/\n")
+    assert of(root).hides(root / "sub/d.py")
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///a/b.py", "/a/b.py"),
+        ("file:///a%20b/c.py", "/a b/c.py"),
+        ("file://localhost/a", "/a"),
+        ("file://server/a", None),
+        ("file:///", None),
+        ("file:///a%00b", None),
+        ("file://[/a", None),
+        ("untitled:Untitled-1", None),
+        ("vscode-notebook-cell:/a.ipynb#x", None),
+        ("", None),
+    ],
+)
+def test_the_path_of_a_uri(uri: str, path: str | None) -> None:
+    assert path_of(uri) == (Path(path) if path else None)

@@ -1,0 +1,77 @@
+"""Patterns as git reads them; compared with git itself where it is there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from remask.lsp_server.ignore import read_rules, verdict
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "not_fits"),
+    [
+        ("*.log", ["a.log", "x/y/a.log"], ["a.logs", "a.log/x"]),
+        ("/a", ["a"], ["x/a"]),
+        ("a/b", ["a/b"], ["x/a/b"]),
+        ("**/b", ["b", "a/b", "x/a/b"], ["ab"]),
+        ("a/**", ["a/x", "a/x/y"], ["a", "b/a/x"]),
+        ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["a/xb"]),
+        ("a?c", ["abc"], ["a/c", "ac"]),
+        ("[ab]x", ["ax", "bx"], ["cx"]),
+        ("[!ab]x", ["cx"], ["ax"]),
+        ("[^a]x", ["cx"], ["ax"]),
+        ("[a-c]x", ["bx"], ["dx"]),
+        ("\\#a", ["#a"], ["a"]),
+        ("a b ", ["a b"], ["a"]),
+        ("a\\ ", ["a "], ["a"]),
+        ("*", ["a", "a/b"], []),
+        ("[", [], ["[", "a"]),
+        ("[a", [], ["a"]),
+        ("a\\", [], ["a", "a\\"]),
+        ("x" * 2_000, [], ["x" * 2_000]),
+        ("[z-a]", [], ["z"]),
+        ("[[]x", ["[x"], ["x"]),
+    ],
+)
+def test_a_pattern(pattern: str, fits: list[str], not_fits: list[str]) -> None:
+    rules = read_rules([pattern])
+    assert [path for path in fits if not verdict(rules, path, False)] == []
+    assert [path for path in not_fits if verdict(rules, path, False)] == []
+
+
+def test_the_last_pattern_decides_and_folders_are_told_from_files() -> None:
+    rules = read_rules(["# no rule", "", "*.py", "!keep.py", "build/"])
+    assert verdict(rules, "a.py", False) is True
+    assert verdict(rules, "keep.py", False) is False
+    assert verdict(rules, "a.txt", False) is None
+    assert verdict(rules, "build", True) is True
+    assert verdict(rules, "build", False) is None
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_it_is_what_git_says(tmp_path: Path) -> None:
+    patterns = ["*.log", "/top", "a/b", "**/deep", "x/**", "a/**/z", "!a/q/z", "[!a]1", "d?e", "\\!bang", "s*/t", "w/"]
+    names = ["f.log", "top", "b", "deep", "x", "z", "q", "b1", "a1", "doe", "!bang", "st", "t", "w", "a"]
+    paths = [*names, *(f"{one}/{two}" for one in names for two in names)]
+    (tmp_path / ".gitignore").write_text("\n".join(patterns) + "\n")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    asked = subprocess.run(
+        ["git", "-C", str(tmp_path), "check-ignore", "--no-index", "--stdin"],
+        input="\n".join(paths),
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split("\n")
+    theirs = {path.strip('"').replace("\\\\", "\\") for path in asked if path}
+    rules = read_rules(patterns)
+
+    def is_out(path: str) -> bool:
+        parts = path.split("/")
+        whole = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+        return any(verdict(rules, one, one != path) for one in whole)
+
+    assert {path for path in paths if is_out(path)} == theirs
