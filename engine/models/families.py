@@ -189,8 +189,8 @@ def family_of(config: Config, folder: Path) -> Family:
     if family.name == "tiny-a2d" and "mdlm" in f"{folder.name} {config.get('_name_or_path', '')}".lower():
         return replace(TINY_A2D_MDLM, qkv_bias=family.qkv_bias, qk_norm=family.qk_norm)
     if family.name == "remask" and "remask" not in config:
-        if ("auto_map" in config and "mdm" in str(config["auto_map"]).lower()) or "dcoder" in folder.name.lower():
-            return OPEN_DCODER
+        if "mask_token_id" in config:  # a plain architecture with a mask: masked diffusion over the whole row
+            return replace(OPEN_DCODER, qkv_bias=family.qkv_bias, qk_norm=family.qk_norm)
         raise ModelError(
             f"The checkpoint in {folder} is autoregressive and was not adapted to denoising.",
             advice='An adapted one says how it denoises in a "remask" section of its config.json.',

@@ -55,7 +55,7 @@ PUBLISHED = {
     "open-dcoder": {
         "architectures": ["Qwen2ForCausalLM"],
         "model_type": "qwen2",
-        "auto_map": {"AutoModelForCausalLM": "modeling_mdm.Qwen2ForCausalLM"},
+        "mask_token_id": 259,
     },
     "tiny-a2d": {"architectures": ["A2DQwen2LMHeadModel"], "model_type": "a2d-qwen2", "block_size": 8},
     "tiny-a2d-mdlm": {"architectures": ["A2DQwen3LMHeadModel"], "model_type": "a2d-qwen3", "_name_or_path": "x-mdlm"},

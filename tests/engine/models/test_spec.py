@@ -49,7 +49,7 @@ def test_mask_comes_from_the_checkpoint(tmp_path, config):
         (lambda c: c.update(architectures=["MambaForCausalLM"]), "cannot run the architecture MambaForCausalLM"),
         (lambda c: c.update(architectures=None), "cannot run the architecture none"),
         (lambda c: c.update(auto_map={"AutoModel": "x.py"}, architectures=["X"]), "runs code of its own"),
-        (lambda c: c.pop("remask"), "not adapted to denoising"),
+        (lambda c: c.pop("remask"), "was not adapted to denoising"),
         (lambda c: c["remask"].pop("prefix_token"), "lacks 'prefix_token'"),
         (lambda c: c["remask"].update(regime="sideways"), "wrong value"),
         (lambda c: c["remask"].update(mask_token="<|hole|>"), "no token '<|hole|>'"),

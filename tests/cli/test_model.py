@@ -1,0 +1,123 @@
+"""`remask model`, and a completion by `remask complete --model` with a random checkpoint of every family."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from checkpoints import PUBLISHED, write_checkpoint
+
+from remask.cli.main import run_command
+
+SOURCE = "def area(width, height):\n    return width * \n\n\nprint(area(2, 3))\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "area.py"
+    path.write_text(SOURCE)
+    return str(path)
+
+
+def complete(capsys, file, folder, *options):
+    arguments = ["complete", file, "--at", "2:20", "--model", str(folder), "--json", "--max-tokens", "12", *options]
+    assert run_command([*arguments, "--dtype", "float32"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("family", PUBLISHED)
+def test_every_family_completes_a_file(tmp_path, capsys, file, family):
+    """Nonsense text, right shape; a warm session writes what a cold one does, and no cache is claimed where none is."""
+    folder = write_checkpoint(tmp_path / family, family)
+    cold, *_, warm = complete(capsys, file, folder, "--no-cache", "--typed", " x")
+    (again,) = complete(capsys, file, folder, "--no-cache")
+    assert cold["model"] == family
+    assert cold["tokens"] <= 12
+    assert cold["forwards"] >= 1
+    assert cold["text"] == again["text"]
+    assert cold["prompt"]["cached"] == 0
+    bidirectional = family in ("dream", "dreamon", "open-dcoder", "tiny-a2d-mdlm")
+    assert (warm["prompt"]["cached"] > 0) is not bidirectional
+
+
+@pytest.mark.parametrize("family", ["sdar", "wedlm", "fast-dllm-v2"])
+def test_a_second_call_starts_warm_and_writes_the_same(tmp_path, capsys, file, family):
+    folder = write_checkpoint(tmp_path / family, family)
+    (first,) = complete(capsys, file, folder)
+    (second,) = complete(capsys, file, folder)
+    assert second["prompt"]["cached"] > 0
+    assert (second["text"], second["tokens"]) == (first["text"], first["tokens"])
+
+
+def test_a_policy_that_verifies_is_refused_where_the_weights_cannot(tmp_path, capsys, file):
+    folder = write_checkpoint(tmp_path / "sdar", "sdar")
+    assert run_command(["complete", file, "--at", "2:20", "--model", str(folder), "--policy", "autoregressive"]) == 2
+    assert "was not trained to be read causally" in capsys.readouterr().err
+
+
+def test_show_names_family_size_memory_and_licence(tmp_path, capsys):
+    folder = write_checkpoint(tmp_path / "mine", "wedlm")
+    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n# Mine\n")
+    assert run_command(["model", "show", str(folder), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["family"], facts["licence"], facts["verifies"]) == ("wedlm", "apache-2.0", True)
+    assert facts["parameters"] > 20_000
+    assert facts["memory"] > 2 * facts["parameters"]
+    assert facts["fits"] is True
+
+
+def test_use_is_remembered_and_undone(tmp_path, capsys, file):
+    folder = write_checkpoint(tmp_path / "mine", "sdar")
+    assert run_command(["model", "use", str(folder)]) == 0
+    assert run_command(["model", "show", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["name"] == "mine"
+    assert run_command(["model", "list", "--json"]) == 0
+    used = {m["name"]: m["used"] for m in json.loads(capsys.readouterr().out)["models"]}
+    assert used["mine"] is True
+    assert run_command(["model", "use", "default"]) == 0
+    assert run_command(["model", "show", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["name"].startswith("remask")
+
+
+def test_a_name_in_the_hub_cache_is_found_and_nothing_is_downloaded(tmp_path, capsys, monkeypatch):
+    cache = tmp_path / "hub"
+    snapshot = cache / "models--org--tiny" / "snapshots" / "abc123"
+    write_checkpoint(snapshot, "sdar")
+    (cache / "models--org--tiny" / "refs").mkdir()
+    (cache / "models--org--tiny" / "refs" / "main").write_text("abc123")
+    program = (
+        "import sys; from remask.engine.models.choice import find_model, known_models; "
+        "print(find_model('org/tiny')); print(*known_models(), sep='\\n')"
+    )
+    environment = {"HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": "0", "PATH": "", "REMASK_CONFIG_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert lines[0] == str(snapshot)
+    assert str(snapshot) in lines[2:]
+
+
+@pytest.mark.parametrize("source", ["nowhere", "org/absent", ""])
+def test_a_source_that_is_not_here_is_one_sentence(source, capsys):
+    assert run_command(["model", "use", source or "/nonexistent"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "downloads nothing" in error
+
+
+def test_loading_never_holds_two_copies_of_the_weights(tmp_path):
+    """Peak memory of loading a checkpoint of about 150 MB, against the weights' own size, in a fresh process."""
+    folder = write_checkpoint(
+        tmp_path / "big", "sdar", hidden_size=1024, intermediate_size=4096, num_hidden_layers=2, vocab_size=8192,
+        num_attention_heads=8, num_key_value_heads=8, head_dim=128,
+    )  # fmt: skip
+    size = (folder / "model.safetensors").stat().st_size
+    program = (
+        "import resource, sys, torch\n"
+        "from remask.engine.models.model import Model\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "before = peak()\n"
+        f"Model.load({str(folder)!r}, dtype='float32')\n"
+        "print(peak() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    assert int(done.stdout) < 1.6 * size
