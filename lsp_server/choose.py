@@ -79,8 +79,10 @@ def _candidates(
 
 def _defined(here: Here, index: Index, root: str) -> Iterator[Snippet]:
     count = 0
-    for name in imported_names(here.text):
-        for path, definition in index.find(name, here.path)[:1]:
+    names = imported_names(here.text)
+    for name in names:
+        found = sorted(index.find(name, here.path), key=lambda pair: pair[0].stem not in names)
+        for path, definition in found[:1]:
             yield Snippet(path.as_posix().removeprefix(root), definition.text, "definition")
             count += 1
         if count >= MAX_DEFINITIONS:
