@@ -65,7 +65,7 @@ class Client:
         """The section "remask" of the user's settings."""
         items = [types.ConfigurationItem(section="remask")]
         answer = await self.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
-        return answer[0] if isinstance(answer, list) and answer else None
+        return answer[0] if isinstance(answer, list | tuple) and answer else None
 
     async def watch(self, *patterns: str) -> None:
         """Ask to be told of changed files whose names fit the patterns."""

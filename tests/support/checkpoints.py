@@ -33,7 +33,12 @@ BASE = {
     "tie_word_embeddings": False,
 }
 
-OWN = {"mask_token": "<|mask|>", "end_tokens": ["<|endoftext|>"], "prefix_token": "<|prefix|>", "suffix_token": "<|suffix|>"}
+OWN = {
+    "mask_token": "<|mask|>",
+    "end_tokens": ["<|endoftext|>"],
+    "prefix_token": "<|prefix|>",
+    "suffix_token": "<|suffix|>",
+}
 
 PUBLISHED = {
     "remask": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "remask": OWN},

@@ -249,8 +249,13 @@ async def test_shown_accepted_and_rejected_are_counted(inside: Any) -> None:
     (item,) = (await client.complete(URI, 1, 0))["items"]
     await client.complete(URI, 2, 0)
     assert counts == {
-        "offered": 3, "shown": 1, "accepted": 1, "partly": 1, "rejected": 1,
-        "characters_offered": 42, "characters_accepted": 14,
+        "offered": 3,
+        "shown": 1,
+        "accepted": 1,
+        "partly": 1,
+        "rejected": 1,
+        "characters_offered": 42,
+        "characters_accepted": 14,
     }
     for nonsense in (
         None,
