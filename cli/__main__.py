@@ -1,5 +1,5 @@
 """`python -m remask.cli` is the `remask` command."""
 
-from remask.cli.main import main
+from remask.cli.entry import main
 
 main()

@@ -6,6 +6,7 @@ Sub-commands import what they need when they run: `remask --help` and `remask ls
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -44,14 +45,10 @@ remask.add_command(doctor)
 remask.add_command(bench)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit with its code: 0, or that of the error (see remask.contract.errors)."""
-    sys.exit(run_command(arguments))
-
-
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; no exception but a defect of Remask's own leaves it."""
     try:
+        _prepare_output()
         code = remask.main(args=arguments, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
@@ -73,10 +70,26 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
             raise
         _silence_stdout()
         return _fail(f"The output cannot be written: {error.strerror}.", 5)
+    except Exception as error:
+        if os.environ.get("REMASK_DEBUG"):
+            raise
+        return _fail(
+            f"A defect of Remask stopped it ({type(error).__name__}: {error}). REMASK_DEBUG=1 shows where.", 70
+        )
+
+
+def _prepare_output() -> None:
+    """A closed or narrow output must not become an error of its own: what it cannot show is replaced."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _fail(sentence: str, code: int) -> int:
-    print(f"remask: {' '.join(sentence.split())}", file=sys.stderr)
+    if sys.stderr is not None:
+        print(f"remask: {' '.join(sentence.split())}", file=sys.stderr)
     return code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ class Place:
     def parse(cls, text: str) -> Place:
         """Read `LINE:COL`; raises InputError."""
         found = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
-        if not found or "0" in found.groups():
+        if not found or not int(found[1]) or not int(found[2]):
             raise InputError(f"A position is LINE:COL with both from 1, like 12:5, not {text!r}.")
         return cls(int(found[1]), int(found[2]))
 
@@ -48,9 +49,12 @@ class Source:
 def read_text(path: Path) -> str:
     """A source file's text, line ends normalised; raises InputError for what is not one."""
     try:
-        size = path.stat().st_size
-        if path.is_dir():
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
             raise InputError(f"{path} is a folder; name a file in it.")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{path} is not a regular file.")
+        size = status.st_size
         if size > MAX_DOCUMENT_BYTES:
             limit = MAX_DOCUMENT_BYTES / 1e6
             raise InputError(f"{path} has {size / 1e6:.1f} MB, and Remask completes files up to {limit:.0f} MB.")

@@ -7,6 +7,7 @@ so no unit has to be agreed on.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
@@ -14,6 +15,7 @@ from typing import Any, Self
 
 from remask.contract.errors import InputError
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_DOCUMENT_BYTES = 2_000_000
 """The largest document, in UTF-8 bytes, that is completed at all."""
 
@@ -132,6 +134,8 @@ class CompletionRequest:
         for name in ("document", "language", "prefix", "suffix", "policy"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"A completion request needs text in '{name}'.")
+            if _LONE_SURROGATE.search(getattr(self, name)):
+                raise InputError(f"The text in '{name}' holds half of a character (a lone surrogate).")
         object.__setattr__(self, "extent", _one_of(Extent, "extent", self.extent))
         object.__setattr__(self, "purpose", _one_of(Purpose, "purpose", self.purpose))
         object.__setattr__(self, "context", tuple(_snippet(item) for item in _list("context", self.context)))

@@ -29,24 +29,28 @@ def config_dir() -> Path:
 
 
 def runtime_dir() -> Path:
-    """The folder for sockets, created with mode 0700; falls back to the temporary folder where its path is too long."""
+    """The folder for sockets, created with mode 0700; a temporary one where the wanted one is refused or its path too long."""
     wanted = os.environ.get("REMASK_RUNTIME_DIR") or os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(wanted) / "remask" if wanted else _temporary()
-    if len(os.fsencode(folder)) + 24 > SOCKET_PATH_LIMIT:
-        folder = _temporary()
-    try:
-        return private_dir(folder)
-    except StorageError:
-        if folder == _temporary():
-            raise
-        return private_dir(_temporary())
+    candidates = [Path(wanted) / "remask"] if wanted else []
+    candidates += [_private(tempfile.gettempdir()), _private("/tmp")]  # noqa: S108 - made private, and checked
+    refused = StorageError("No folder for temporary files has a path that is short enough for a socket.")
+    for folder in candidates:
+        if len(os.fsencode(folder)) + 24 > SOCKET_PATH_LIMIT:
+            continue
+        try:
+            return private_dir(folder)
+        except StorageError as error:
+            refused = error
+    raise refused
 
 
 def private_dir(folder: Path) -> Path:
     """Create `folder` with mode 0700 and return it; refuse one that belongs to somebody else. Raises StorageError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
+        status = folder.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            raise StorageError(f"The folder {folder} is a link; Remask keeps its state in folders of its own.")
         if hasattr(os, "getuid") and status.st_uid != os.getuid():
             raise StorageError(
                 f"The folder {folder} belongs to another user.", advice="Set REMASK_RUNTIME_DIR to one of yours."
@@ -58,6 +62,6 @@ def private_dir(folder: Path) -> Path:
     return folder
 
 
-def _temporary() -> Path:
+def _private(temporary: str) -> Path:
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    return Path(tempfile.gettempdir()) / f"remask-{user}"
+    return Path(temporary) / f"remask-{user}"

@@ -101,6 +101,7 @@ class Engine:
         counts = self._decoder.prepare(hole, prompt)
         prompted = time.monotonic()
         draft, ended = self._decoder.decode(hole, stop_rules(grammar, request, self.model.spec))
+        self._sessions.trim()
         decoded = time.monotonic()
         finished = finish(draft, ended, request.suffix, gate)
         return result(

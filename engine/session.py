@@ -91,14 +91,13 @@ class Sessions:
         if session is None:
             session = self._by_document[document] = Session(self._transformer.new_cache())
         self._by_document.move_to_end(document)
-        self._evict()
         return session
 
     def close(self, document: str) -> None:
         """Forget the document's session, if there is one."""
         self._by_document.pop(document, None)
 
-    def _evict(self) -> None:
-        """The newest session stays, however large it is."""
+    def trim(self) -> None:
+        """Forget the least recently used while the budget is exceeded; the newest stays, however large it is."""
         while self.nbytes > self._budget and len(self._by_document) > 1:
             self._by_document.popitem(last=False)

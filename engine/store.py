@@ -65,9 +65,11 @@ class DiskStore:
         """Fill an empty session with what is kept; False, and nothing changed, where there is nothing sound."""
         with _refusals():
             entry = self._cache.get(self._key(document))
-        if not entry:
+        if entry is None:
             return False
         try:
+            if not isinstance(entry, bytes):
+                raise ValueError("not written by Remask")
             digest, payload = entry[:DIGEST_BYTES], entry[DIGEST_BYTES:]
             if hashlib.sha256(payload).digest() != digest:
                 raise ValueError("checksum")
@@ -95,7 +97,13 @@ def _refusals() -> Iterator[None]:
     """What the file system or SQLite says becomes one sentence."""
     try:
         yield
-    except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+    except (
+        OSError,
+        sqlite3.Error,
+        diskcache.Timeout,
+        TypeError,
+        ValueError,
+    ) as error:  # the last two: a damaged database
         why = getattr(error, "strerror", None) or str(error)
         raise StorageError(
             f"The KV cache on disk cannot be used: {why}.",

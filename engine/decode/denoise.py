@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from remask.engine.decode.canvas import Canvas, commit_confident, first_window, resize
@@ -12,15 +13,20 @@ if TYPE_CHECKING:
     from remask.engine.decode.regimes.base import Reader
 
 
-def denoise(reader: Reader, request: Request, canvas: Canvas) -> Canvas:
-    """Commit confident predictions until the canvas is resolved, the passes run out or the request is cancelled.
+Enough = Callable[[list[int]], bool]
+"""Whether the tokens committed so far without a gap end the hole, whatever the masks behind them become."""
 
-    Where the passes run out, a verified draft ends at the first open position (verifying goes on from
-    there anyway); an unverified one takes the best predictions for what is open.
+
+def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) -> Canvas:
+    """Commit confident predictions until the canvas is resolved or its start is enough.
+
+    Also ends when the passes run out or the request is cancelled. Where the passes run out, a verified
+    draft ends at the first open position (verifying goes on from there anyway); an unverified one takes
+    the best predictions for what is open.
     """
     policy, spec = request.policy, reader.spec
     for number in range(policy.passes):
-        if canvas.resolved or request.budget.cancelled():
+        if canvas.resolved or request.budget.cancelled() or (number and enough(canvas.leading_run())):
             break
         last = policy.verify is Verify.OFF and number + 1 >= policy.passes
         step(reader, request, canvas, 0.0 if last else policy.threshold)

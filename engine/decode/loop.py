@@ -6,6 +6,8 @@ tokens equal greedy one-token-a-pass decoding of the same weights.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from remask.contract.messages import PromptCounts, Reason
@@ -39,7 +41,7 @@ class Decoder:
     def decode(self, request: Request, rules: StopRules) -> Ended:
         """Fill the hole; returns the text and why it ends there. The session stays usable whatever happens."""
         while (spent := request.budget.spent(len(request.written))) is None:
-            canvas = self._reader.denoise(request, self._plan(request))
+            canvas = self._reader.denoise(request, self._plan(request), partial(self._ends, request, rules))
             if request.policy.verify is Verify.EXACT:
                 ended = self._take(request, self._reader.verify(request, canvas.leading_run()), rules)
             else:
@@ -57,6 +59,12 @@ class Decoder:
         own = 1 if request.policy.verify is Verify.EXACT else 0
         size = max(0, min(request.policy.canvas, request.room - own))
         return self._reader.canvas(request, size) if request.policy.canvas else Canvas(0, self._spec.mask_id)
+
+    def _ends(self, request: Request, rules: StopRules, run: list[int]) -> bool:
+        """Whether the hole is full with `run` behind what is written, however the canvas goes on."""
+        if any(token in self._spec.end_ids for token in run) or len(run) >= request.room:
+            return True
+        return bool(run) and rules.check(self._model.decode([*request.written, *run])) is not None
 
     def _take(self, request: Request, tokens: list[int], rules: StopRules) -> Ended | None:
         """Append tokens one by one; returns the finished text as soon as a rule says that it ends."""

@@ -81,8 +81,7 @@ class Gate:
         if self._hole.in_string:
             return self._objection_in_string(draft, cut)
         if parses(self.grammar, self._window.text(draft)):
-            fits = self._window_before or self._whole_parses(draft) or not self._whole_before
-            return "" if fits else ADDED
+            return "" if self._whole_parses(draft) or not self._whole_before else ADDED
         if not (cut and self._window_before) and self._whole_parses(draft):
             return ""  # the window did not show enough of the file
         if self._window_before or self._whole_before:

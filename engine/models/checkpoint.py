@@ -173,7 +173,7 @@ def dequantise(rows: Tensor, scale: Tensor, target: Tensor) -> None:
 
 def _open(path: Path) -> safe_open:
     try:
-        return safe_open(str(path), framework="pt")
+        return safe_open(str(path), framework="pt", backend="pread")  # a map would count as memory
     except (OSError, SafetensorError) as error:
         raise _damaged(path, str(error)) from None
 
@@ -183,8 +183,8 @@ def _checksums(folder: Path) -> dict[str, str]:
         lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise ModelError(f"The file {folder / SUMS} cannot be read: {error.strerror}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"The file {folder / SUMS} cannot be read: {error}.") from None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 

@@ -25,7 +25,7 @@ def find_model(source: str | Path | None) -> Path:
     if source is None:
         return chosen_model() or DEFAULT_MODEL
     folder = Path(source).expanduser()
-    if folder.is_dir():
+    if str(source) and folder.is_dir():
         return folder.resolve()
     if re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):
         cached = _in_hub_cache(str(source))

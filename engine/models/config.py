@@ -38,20 +38,21 @@ def dense_shape(config: Config, *, qkv_bias: bool, qk_norm: bool) -> Shape:
     heads = positive(config, "num_attention_heads")
     width = positive(config, "hidden_size")
     _refuse_unknown_parts(config)
+    biases = bool(config.get("attention_bias", False)) and not _qwen2(config)  # Qwen2 has biases of its own kind
     shape = Shape(
         layers=positive(config, "num_hidden_layers"),
         width=width,
         heads=heads,
-        kv_heads=int(config.get("num_key_value_heads") or heads),
-        head_dim=int(config.get("head_dim") or width // heads),
+        kv_heads=positive({"num_key_value_heads": config.get("num_key_value_heads") or heads}, "num_key_value_heads"),
+        head_dim=positive({"head_dim": config.get("head_dim") or width // heads}, "head_dim"),
         mlp_width=positive(config, "intermediate_size"),
         vocab=positive(config, "vocab_size"),
         max_positions=positive(config, "max_position_embeddings"),
         rope_theta=_rope_theta(config),
         norm_eps=float(config["rms_norm_eps"]),
         tied_embeddings=bool(config.get("tie_word_embeddings", False)),
-        qkv_bias=qkv_bias,
-        o_bias=bool(config.get("attention_bias", False)) and not qk_norm and not _qwen2(config),
+        qkv_bias=qkv_bias or biases,
+        o_bias=biases,
         qk_norm=qk_norm,
     )
     if shape.heads % shape.kv_heads:
@@ -69,7 +70,10 @@ def positive(values: Config, name: str) -> int:
 
 def _rope_theta(config: Config) -> float:
     nested = config.get("rope_parameters") or {}
-    return float(config["rope_theta"] if "rope_theta" in config else nested["rope_theta"])
+    theta = float(config["rope_theta"] if "rope_theta" in config else nested["rope_theta"])
+    if theta <= 0:
+        raise ValueError(f"rope_theta is above 0, not {theta}")
+    return theta
 
 
 def _qwen2(config: Config) -> bool:

@@ -175,7 +175,8 @@ def read_spec(folder: Path, tokenizer: Tokenizer) -> ModelSpec:
 
 def family_of(config: Config, folder: Path) -> Family:
     """The family that a checkpoint belongs to. Raises ModelError for one that Remask cannot run."""
-    named = str((config.get("architectures") or ["none"])[0])
+    listed = config.get("architectures")
+    named = str(listed[0]) if isinstance(listed, list) and listed else "none"
     if named not in FAMILIES:
         if "auto_map" in config:
             raise ModelError(

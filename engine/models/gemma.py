@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -135,7 +136,7 @@ def load_gemma(folder: Path, *, dtype: torch.dtype, device: torch.device) -> Gem
         network, report = DiffusionGemmaForBlockDiffusion.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, dtype=dtype, output_loading_info=True
         )
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
         reason = str(error).strip().split("\n")[0]
         raise ModelError(f"The DiffusionGemma checkpoint in {folder} cannot be loaded: {reason}") from None
     wrong = [n for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") for n in report[kind]]

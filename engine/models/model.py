@@ -64,6 +64,8 @@ def choose_device(wanted: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(wanted)
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError(wanted)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
         raise InputError(f"The device {wanted!r} is not available here.", advice="Use cpu, or leave it out.") from None

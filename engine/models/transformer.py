@@ -89,7 +89,8 @@ class Transformer:
         self._head = weights.get("lm_head.weight", self._embedding)  # [vocab, width]
         self._final_norm = weights["model.norm.weight"]
         self._layers = [_layer(weights, i) for i in range(shape.layers)]
-        self._cos, self._sin = _rotary_tables(shape, self.device)  # [max_positions, head_dim] float32
+        exponent = torch.arange(0, shape.head_dim, 2, device=self.device, dtype=torch.float32) / shape.head_dim
+        self._frequency = (shape.rope_theta**-exponent).repeat(2)  # [head_dim] float32, the halves alike
 
     @property
     def device(self) -> torch.device:
@@ -113,8 +114,8 @@ class Transformer:
         """
         cache.reserve(len(step.tokens))
         mask = self._attention_mask(step, cache.length)
-        cos = self._cos[step.positions].to(self.dtype)[:, None]  # [T, 1, head_dim]
-        sin = self._sin[step.positions].to(self.dtype)[:, None]
+        angle = step.positions[:, None, None] * self._frequency  # [T, 1, head_dim] float32
+        cos, sin = angle.cos().to(self.dtype), angle.sin().to(self.dtype)
         x = self._embedding[step.tokens]  # [T, width]
         for index, layer in enumerate(self._layers):
             normed = rms_norm(x, layer.attention_norm, self.shape.norm_eps)
@@ -163,13 +164,6 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary embedding of [T, heads, head_dim] with the two halves of a head as pairs."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
-
-
-def _rotary_tables(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:
-    half = torch.arange(0, shape.head_dim, 2, device=device, dtype=torch.float32) / shape.head_dim
-    angles = torch.arange(shape.max_positions, device=device, dtype=torch.float32)[:, None] / shape.rope_theta**half
-    angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos(), angles.sin()
 
 
 def _layer(weights: Mapping[str, Tensor], index: int) -> Layer:

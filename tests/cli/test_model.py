@@ -40,6 +40,29 @@ def test_every_family_completes_a_file(tmp_path, capsys, file, family):
     assert (warm["prompt"]["cached"] > 0) is not bidirectional
 
 
+def test_diffusion_gemma_completes_a_file(tmp_path, capsys, file):
+    pytest.importorskip("transformers", minversion="5.24")
+    from gemma import write_gemma
+
+    folder = write_gemma(tmp_path / "gemma")
+    capsys.readouterr()
+    cold, *_, warm = complete(capsys, file, folder, "--no-cache", "--typed", " x")
+    assert (cold["model"], cold["policy"], cold["prompt"]["cached"]) == ("gemma", "entropy_bound", 0)
+    assert cold["tokens"] <= 12
+    assert warm["prompt"]["total"] > 0
+
+
+def test_a_damaged_gemma_checkpoint_is_one_sentence(tmp_path, capsys, file):
+    pytest.importorskip("transformers", minversion="5.24")
+    from gemma import write_gemma
+
+    folder = write_gemma(tmp_path / "gemma")
+    (folder / "model.safetensors").write_bytes(b"\0" * 100)
+    capsys.readouterr()
+    assert run_command(["complete", file, "--at", "2:20", "--model", str(folder)]) == 3
+    assert capsys.readouterr().err.strip().count("\n") == 0
+
+
 @pytest.mark.parametrize("family", ["sdar", "wedlm", "fast-dllm-v2"])
 def test_a_second_call_starts_warm_and_writes_the_same(tmp_path, capsys, file, family):
     folder = write_checkpoint(tmp_path / family, family)

@@ -92,6 +92,7 @@ def test_least_recently_used_session_goes_first(transformer):
         sessions.open(name)
     sessions.open("a")
     sessions.open("c")
+    sessions.trim()
     assert sessions.documents() == ["a", "c"]
 
 
@@ -99,6 +100,7 @@ def test_a_session_larger_than_the_budget_is_still_served(transformer):
     sessions = Sessions(transformer, budget_bytes=1)
     sessions.open("a")
     sessions.open("b")
+    sessions.trim()
     assert sessions.documents() == ["b"]
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas, accepted
-from remask.engine.decode.denoise import denoise
+from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
 from remask.engine.models.model import Model
 from remask.engine.models.transformer import Pass
@@ -47,9 +47,9 @@ class Reader(ABC):
     def settle(self, request: Request, canvas: Canvas) -> None:
         """The canvas is resolved and kept as it is, and decoding goes on behind it."""
 
-    def denoise(self, request: Request, canvas: Canvas) -> Canvas:
-        """Resolve the canvas, or as much of it as the policy's passes allow."""
-        return denoise(self, request, canvas)
+    def denoise(self, request: Request, canvas: Canvas, enough: Enough) -> Canvas:
+        """Resolve the canvas, or as much of it as the policy's passes allow and the hole needs."""
+        return denoise(self, request, canvas, enough)
 
     def verify(self, request: Request, draft: list[int]) -> list[int]:
         """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.denoise import Enough
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Request
 from remask.engine.models.gemma import GemmaCache, GemmaTransformer
@@ -54,7 +55,7 @@ class UniformReader(Reader):
         request.forwards += 1
         return self._gemma.denoise(canvas.tokens.to(self._gemma.device), None, _cache(request))[0]
 
-    def denoise(self, request: Request, canvas: Canvas) -> Canvas:
+    def denoise(self, request: Request, canvas: Canvas, enough: Enough) -> Canvas:
         """Denoise from random tokens until stable and confident; the canvas is resolved to the last argmax."""
         noise, device, vocab = self._noise, self._gemma.device, self.spec.shape.vocab
         generator = torch.Generator(device=device).manual_seed(request.seed + len(request.written))

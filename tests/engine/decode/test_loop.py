@@ -112,6 +112,15 @@ def test_unverified_canvas_is_denoised_until_it_is_resolved():
     assert len(canvases) == 2 + 1 + 1  # what is doubtful costs a pass each; the second canvas has no doubts
 
 
+@pytest.mark.parametrize(("text", "rules"), [("ab", OPEN), ("ab\ncdefgh", StopRules(Reason.LINE, "", first_line_end))])
+def test_an_end_in_the_resolved_start_does_not_wait_for_the_masks_behind_it(text, rules):
+    """The end token or the line's end is known after one pass; the doubtful rest would cost a pass each."""
+    model = scripted_model(text, len(PROMPT), doubts=frozenset({4, 5, 6, 7}))
+    request = request_for(model, PROMPT, POLICIES["parallel"])
+    assert Decoder(model).decode(request, rules)[0] == "ab"
+    assert request.forwards == 1
+
+
 def test_stops_at_the_first_line():
     model = scripted_model(TEXT + "more\n", len(PROMPT))
     rules = StopRules(Reason.LINE, "", first_line_end)
@@ -142,7 +151,7 @@ def test_deadline_in_the_past_runs_no_pass():
 def test_cancelled_between_any_passes_leaves_a_usable_session(name, after):
     model, prompt = tiny_model(2), prompt_of(2)
     polls = iter([False] * after + [True] * 99)
-    request = request_for(model, prompt, POLICIES[name], max_tokens=100, cancelled=lambda: next(polls))
+    request = request_for(model, prompt, POLICIES[name], max_tokens=1000, cancelled=lambda: next(polls))
     _, reason = Decoder(model).decode(request, OPEN)
     assert reason is Reason.CANCELLED
     again = Request(request.session, POLICIES["default"], Budget(24))

@@ -65,7 +65,7 @@ def choose(scores, masked, threshold):
 
 
 def naive_blocks(weights, spec, prompt, count, threshold):
-    """Aligned blocks, one after the other; with shifted logits a block's first token is the last row's of the one before."""
+    """Aligned blocks in turn; with shifted logits a block's first token is from the last row of the one before."""
     tokens = list(prompt)
     size = spec.block_size
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from checkpoints import byte_tokenizer
+from gemma import CANVAS, COLD, WINDOW, small_gemma, write_gemma
 
 from remask.contract.messages import Reason
 from remask.engine.decode.loop import Decoder
@@ -17,50 +17,17 @@ from remask.engine.session import Session
 
 transformers = pytest.importorskip("transformers", minversion="5.24")
 
-CANVAS, VOCAB, WINDOW = 8, 320, 16
-COLD = {"t_min": 0.0, "t_max": 1e-6, "max_denoising_steps": 6}  # temperature 0, as near as it is allowed
 OPEN = StopRules(Reason.BLOCK, "", lambda _: None)
 
 
 @pytest.fixture(scope="module")
 def network():
-    text = transformers.DiffusionGemmaTextConfig(
-        vocab_size=VOCAB,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        global_head_dim=8,
-        num_experts=4,
-        top_k_experts=2,
-        moe_intermediate_size=16,
-        sliding_window=WINDOW,
-        max_position_embeddings=1024,
-        layer_types=["sliding_attention", "full_attention"],
-        eos_token_id=1,
-    )
-    vision = transformers.Gemma4VisionConfig(
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=8,
-    )
-    config = transformers.DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=CANVAS)
-    torch.manual_seed(0)
-    return transformers.DiffusionGemmaForBlockDiffusion(config).eval()
+    return small_gemma()
 
 
 @pytest.fixture(scope="module")
 def folder(network, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("gemma")
-    network.generation_config.update(**COLD, eos_token_id=[300])
-    network.save_pretrained(folder)
-    byte_tokenizer().save(str(folder / "tokenizer.json"))
-    return folder
+    return write_gemma(tmp_path_factory.mktemp("gemma"), network)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +41,8 @@ def prompt_of(seed):
 
 
 def run(model, prompt, count, seed, session=None):
-    request = Request(
-        session or Session(model.transformer.new_cache()), POLICIES["entropy_bound"], Budget(count), seed=seed
-    )
+    session = session or Session(model.transformer.new_cache())
+    request = Request(session, POLICIES["entropy_bound"], Budget(count), seed=seed)
     decoder = Decoder(model)
     counts = decoder.prepare(request, Prompt(prompt))
     decoder.decode(request, OPEN)

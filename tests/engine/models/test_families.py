@@ -182,5 +182,5 @@ def test_a_tokenizer_without_the_named_tokens_is_one_sentence(tmp_path):
     with pytest.raises(ModelError, match="no mask token"):
         read_spec(folder, Tokenizer(models.BPE()))
     folder = write_checkpoint(tmp_path / "y", "remask")
-    with pytest.raises(ModelError, match="no token '<|"):
+    with pytest.raises(ModelError, match="no token"):
         read_spec(folder, Tokenizer(models.BPE()))

@@ -57,6 +57,19 @@ def test_canvas_sees_both_ways_and_the_context_does_not_see_the_canvas(weights, 
     torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
 
 
+def test_several_canvases_in_one_pass_equal_each_alone(transformer):
+    """Branches on one context: a block-diagonal mask keeps them apart, and no context is copied."""
+    cache = transformer.new_cache()
+    transformer.forward(Pass.causal([1, 2, 3, 4, 5], 0, CPU), cache)
+    cache.advance(5)
+    branches = [[6, MASK, MASK], [7, 8, MASK], [9, MASK, 10]]
+    alone = [transformer.forward(Pass.canvas(branch, 5, CPU), cache) for branch in branches]
+    apart = torch.block_diag(*(torch.ones(3, 3) for _ in branches)).bool()
+    tokens = torch.tensor([t for branch in branches for t in branch])
+    together = transformer.forward(Pass(tokens, torch.tensor([5, 6, 7] * 3), apart), cache)
+    torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-5)
+
+
 def test_canvas_pass_leaves_the_cache_as_it_was(transformer):
     cache = transformer.new_cache()
     transformer.forward(Pass.causal([1, 2, 3], 0, CPU), cache)
