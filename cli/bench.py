@@ -7,12 +7,16 @@ from pathlib import Path
 
 import click
 
+from remask.cli.bench_server import server
 from remask.cli.options import engine_options, load_engine
 
 
 @click.group()
 def bench() -> None:
     """Measure speed on this machine."""
+
+
+bench.add_command(server)
 
 
 @bench.command()

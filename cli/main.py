@@ -17,6 +17,7 @@ from remask.cli.bench import bench
 from remask.cli.complete import complete
 from remask.cli.doctor import doctor
 from remask.cli.model import model
+from remask.cli.stats import stats
 from remask.contract.errors import RemaskError
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -43,6 +44,7 @@ remask.add_command(complete)
 remask.add_command(model)
 remask.add_command(doctor)
 remask.add_command(bench)
+remask.add_command(stats)
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import (
     JsonRpcException,
+    JsonRpcInternalError,
     JsonRpcInvalidParams,
     JsonRpcInvalidRequest,
     JsonRpcParseError,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from remask.lsp_server.server import RemaskServer
 
 log = logging.getLogger(__name__)
+
+
+_NEVER_REQUESTS = frozenset({types.INITIALIZED, types.CANCEL_REQUEST, types.SET_TRACE, types.PROGRESS})
 
 
 class RemaskProtocol(LanguageServerProtocol):
@@ -49,7 +53,7 @@ class RemaskProtocol(LanguageServerProtocol):
         if not self._is_allowed(data):
             return
         method = data.get("method")
-        if method in METHODS:
+        if method in METHODS or (method in _NEVER_REQUESTS and "id" in data):
             self._notified(str(method), data)
             return
         try:
@@ -57,7 +61,11 @@ class RemaskProtocol(LanguageServerProtocol):
         except Exception as error:
             self._refuse(data, error)
             return
-        self.handle_message(message)
+        try:
+            self.handle_message(message)
+        except Exception as error:  # the last line of defence: one message must not end the server
+            log.error("a message could not be handled (%s)", type(error).__name__)
+            self._answer_error(data, JsonRpcInternalError("The message could not be handled."))
 
     def _notified(self, method: str, data: dict[str, Any]) -> None:
         """Handle a notification of ours; sent as a request it is an error."""
@@ -119,9 +127,9 @@ class RemaskProtocol(LanguageServerProtocol):
         """Leave; 1 tells that no `shutdown` came before."""
         self._server.leave(0 if self._shutdown else 1)
 
-    def _handle_cancel_notification(self, msg_id: int | str) -> None:
+    def _handle_cancel_notification(self, msg_id: Any) -> None:
         """Cancel a request; one that has been answered meanwhile is the usual case and not worth a word."""
-        future = self._request_futures.pop(msg_id, None)
+        future = self._request_futures.pop(msg_id, None) if isinstance(msg_id, int | str) else None
         if future is not None:
             future.cancel()
 
