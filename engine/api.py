@@ -16,7 +16,15 @@ from typing import Any
 import torch
 
 from remask.contract.errors import StorageError
-from remask.contract.messages import CompletionRequest, CompletionResult, Extent, Reason, Timing
+from remask.contract.messages import (
+    Candidate,
+    CompletionRequest,
+    CompletionResult,
+    Extent,
+    PromptCounts,
+    Reason,
+    Timing,
+)
 from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import policy_named
@@ -35,7 +43,34 @@ from remask.grammars.regions import completion_extent
 
 log = logging.getLogger(__name__)
 
+TEMPERATURE = 0.7  # of drawn candidates; the common choice for sampling code autoregressively
+TRIES_PER_CANDIDATE = 2  # drawn texts are often equal, or do not hold
+
 GATE_MS = 1_000  # what judging may take beyond the decoding's deadline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One text for the hole and what it cost. `prompted` is a time of `time.monotonic`."""
+
+    text: str
+    reason: Reason
+    detail: str
+    score: float
+    tokens: int
+    forwards: int
+    prompt: PromptCounts
+    prompted: float
+    decode_ms: float
+
+
+def distinct(attempts: list[Attempt]) -> list[Attempt]:
+    """Those with a text, each text once, the best score first."""
+    by_text: dict[str, Attempt] = {}
+    for attempt in sorted(attempts, key=lambda a: a.score, reverse=True):
+        if attempt.text:
+            by_text.setdefault(attempt.text.strip(), attempt)
+    return list(by_text.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +118,11 @@ class Engine:
         }
 
     def complete(self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False) -> CompletionResult:
-        """Fill the request's hole; `cancelled` is asked between passes. Raises InputError for an unknown policy."""
+        """Fill the request's hole; `cancelled` is asked between passes. Raises InputError for an unknown policy.
+
+        Several candidates come from the same prompt: one greedy, the others drawn at a temperature; all of them
+        past the gate, ranked by their mean log-probability.
+        """
         started = time.monotonic()
         policy = policy_named(request.policy, self.model.spec)
         result = partial(CompletionResult, language=request.language, model=self.model.spec.name, policy=policy.name)
@@ -97,25 +136,50 @@ class Engine:
             grammar = gate = None
         prompt = build_prompt(self.model, request.prefix, request.suffix, request.language)
         budget = Budget(self._room(prompt, request), started + request.deadline_ms / 1000, cancelled)
-        hole = Request(self._open(request.document), policy, budget)
+        rules = stop_rules(grammar, request, self.model.spec)
+        session = self._open(request.document)
+        attempts = [self._attempt(Request(session, policy, budget), prompt, rules, gate, request.suffix)]
+        for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
+            if len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
+                break
+            drawn = Request(session, policy, budget, temperature=TEMPERATURE, seed=seed)
+            attempts.append(self._attempt(drawn, prompt, rules, gate, request.suffix))
+        self._sessions.trim()
+        best, *others = distinct(attempts) or attempts[:1]
+        first = attempts[0]
+        return result(
+            text=best.text,
+            reason=best.reason,
+            detail=best.detail,
+            score=best.score,
+            others=tuple(Candidate(o.text, o.reason, o.score) for o in others),
+            tokens=sum(a.tokens for a in attempts),
+            forwards=sum(a.forwards for a in attempts),
+            prompt=first.prompt,
+            ms=Timing(
+                total=_milliseconds(started, time.monotonic()),
+                prompt=_milliseconds(started, first.prompted),
+                decode=round(sum(a.decode_ms for a in attempts), 1),
+            ),
+        )
+
+    def _attempt(self, hole: Request, prompt: Prompt, rules: StopRules, gate: Gate | None, suffix: str) -> Attempt:
+        """Read what the session lacks of the prompt, decode, and judge."""
         counts = self._decoder.prepare(hole, prompt)
         prompted = time.monotonic()
-        draft, ended = self._decoder.decode(hole, stop_rules(grammar, request, self.model.spec))
-        self._sessions.trim()
-        decoded = time.monotonic()
-        finished = finish(draft, ended, request.suffix, gate)
-        return result(
+        draft, ended = self._decoder.decode(hole, rules)
+        decode_ms = _milliseconds(prompted, time.monotonic())
+        finished = finish(draft, ended, suffix, gate)
+        return Attempt(
             text=finished.text,
             reason=finished.reason,
             detail=finished.detail,
+            score=round(hole.score, 4),
             tokens=len(hole.written),
             forwards=hole.forwards,
             prompt=counts,
-            ms=Timing(
-                total=_milliseconds(started, time.monotonic()),
-                prompt=_milliseconds(started, prompted),
-                decode=_milliseconds(prompted, decoded),
-            ),
+            prompted=prompted,
+            decode_ms=decode_ms,
         )
 
     def _room(self, prompt: Prompt, request: CompletionRequest) -> int:

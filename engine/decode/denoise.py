@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from remask.engine.decode.canvas import Canvas, commit_confident, first_window, resize
 from remask.engine.decode.policy import Verify
 from remask.engine.decode.request import Request
+from remask.engine.decode.sample import choose
 
 if TYPE_CHECKING:
     from remask.engine.decode.regimes.base import Reader
@@ -37,8 +38,10 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
 
 def step(reader: Reader, request: Request, canvas: Canvas, threshold: float) -> None:
     """One denoising pass: predict the open positions, commit those that are sure, at least one."""
-    best = reader.predict(request, canvas).softmax(-1).max(-1)  # [R] each
+    # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
+    temperature = 0.0 if request.policy.verify is Verify.EXACT else request.temperature
+    chosen, sure = choose(reader.predict(request, canvas), temperature, reader.generator(request))  # [R] each
     predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
-    predicted[canvas.open], probability[canvas.open] = best.indices.cpu(), best.values.cpu()
+    predicted[canvas.open], probability[canvas.open] = chosen.cpu(), sure.cpu()
     window = first_window(canvas.open, reader.spec.sub_block if threshold else 0)
     canvas.commit(predicted, probability, commit_confident(probability, window, threshold))

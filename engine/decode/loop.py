@@ -14,6 +14,7 @@ from remask.contract.messages import PromptCounts, Reason
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.policy import Verify
 from remask.engine.decode.regimes import reader_for
+from remask.engine.decode.regimes.base import LEAST
 from remask.engine.decode.request import Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model
@@ -45,7 +46,9 @@ class Decoder:
             if request.policy.verify is Verify.EXACT:
                 ended = self._take(request, self._reader.verify(request, canvas.leading_run()), rules)
             else:
-                ended = self._take(request, canvas.leading_run(), rules)
+                run = canvas.leading_run()
+                request.sureness += canvas.confidence[: len(run)].clamp_min(LEAST).log().tolist()
+                ended = self._take(request, run, rules)
                 if ended is None and self._reader.one_canvas:
                     ended = self._model.decode(request.written), Reason.END
                 if ended is None:

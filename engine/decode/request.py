@@ -36,7 +36,8 @@ class Request:
 
     `pending` are known tokens before the canvas that the session does not hold yet, `after` those behind the
     hole where the checkpoint reads both sides. `following` is the next block's first token where the block
-    before has decided it. `seed` starts random draws, where a regime makes any. `forwards` counts every pass.
+    before has decided it. `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
+    natural logarithm of the probability of each written token. `forwards` counts every pass.
     """
 
     session: Session
@@ -45,9 +46,16 @@ class Request:
     pending: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
     following: int | None = None
+    temperature: float = 0.0
     seed: int = 0
     written: list[int] = field(default_factory=list)
+    sureness: list[float] = field(default_factory=list)
     forwards: int = 0
+
+    @property
+    def score(self) -> float:
+        """Mean log-probability of the written tokens; 0 is certain."""
+        return sum(self.sureness) / len(self.sureness) if self.sureness else 0.0
 
     @property
     def room(self) -> int:

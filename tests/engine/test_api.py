@@ -108,6 +108,21 @@ def test_a_disk_that_refuses_costs_the_cache_not_the_completion(tmp_path, monkey
     assert "full" in str(engine.storage_warning)
 
 
+def test_candidates_are_distinct_ranked_and_each_past_the_gate():
+    result = Engine(tiny_model(4)).complete(request("x = 1\ny = ", "\n", candidates=4, max_tokens=6))
+    texts = [result.text, *(o.text for o in result.others)]
+    assert len(set(texts)) == len(texts) <= 4
+    scores = [result.score, *(o.score for o in result.others)]
+    assert scores == sorted(scores, reverse=True)
+    for text in filter(None, texts):
+        ast.parse(f"x = 1\ny = {text}\n")
+
+
+def test_one_candidate_is_greedy_and_the_same_every_time():
+    engine = Engine(tiny_model(4))
+    assert engine.complete(request("x = ", "\n")).text == engine.complete(request("x = ", "\n")).text
+
+
 @pytest.fixture
 def engine(default_model):
     return Engine(default_model)
@@ -131,6 +146,14 @@ class TestDefaultModel:
         ]
         assert results[0].text == results[1].text
         assert results[0].tokens == results[1].tokens
+
+    def test_several_candidates_for_a_body(self, engine):
+        head = "class Box:\n    def __init__(self, width):\n        self.width = width\n\n"
+        prefix = f"{head}    def area(self):\n        "
+        result = engine.complete(request(prefix, "\n", candidates=3, extent=Extent.BLOCK, max_tokens=24))
+        texts = [result.text, *(o.text for o in result.others)]
+        assert len(texts) > 1
+        assert all("\n" not in text.strip() or ast.parse(prefix + text) for text in texts)
 
     def test_warm_equals_cold(self, engine, default_model):
         warm = [

@@ -20,6 +20,8 @@ from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
+LEAST = 1e-9  # a probability whose logarithm is still finite
+
 
 class Reader(ABC):
     """How one regime reads. `one_canvas`: the hole is one canvas, and full when that is resolved."""
@@ -60,11 +62,18 @@ class Reader(ABC):
         session = request.session
         hidden = self.forward(request, Pass.causal(read, session.cache.length, self.transformer.device))
         rows = hidden[len(request.pending) - 1 :]
-        own = self.scores(rows).argmax(-1).tolist()  # own[i] follows draft[i - 1]
+        chosen, probability = choose(self.scores(rows), request.temperature, self.generator(request))
+        own = chosen.tolist()  # own[i] follows draft[i - 1]
         count = accepted(draft, own)
+        request.sureness += probability[: count + 1].clamp_min(LEAST).log().tolist()
         session.keep(read[: len(request.pending) + count])
         request.pending = [own[count]]
         return [*draft[:count], own[count]]
+
+    def generator(self, request: Request) -> torch.Generator:
+        """Random draws that depend on the request's seed and place alone."""
+        generator = torch.Generator(device=self.transformer.device)
+        return generator.manual_seed(request.seed * 1_000_003 + len(request.written) + request.forwards)
 
     def forward(self, request: Request, step: Pass) -> Tensor:
         """One counted pass behind the session's valid entries; hidden states [T, width]."""
