@@ -15,6 +15,7 @@ from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas, accepted
 from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
+from remask.engine.decode.sample import choose
 from remask.engine.models.model import Model
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
