@@ -9,6 +9,13 @@ from __future__ import annotations
 import itertools
 
 from remask.contract.messages import Reason
+from remask.lsp_server.layout import (
+    drop_doubled_word,
+    drop_lines_above,
+    drop_odd_space,
+    drop_repetition,
+    fit_indentation,
+)
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 _TRAILERS = frozenset(")]}\"'`;,:")
@@ -20,7 +27,9 @@ def tidy(text: str, prefix: str, suffix: str) -> tuple[str, Reason | None]:
     """What is left of a completion between `prefix` and `suffix`, and why nothing is if nothing is."""
     if not text.strip():
         return "", Reason.EMPTY
-    text = drop_present_indentation(text, prefix)
+    text = drop_doubled_word(drop_odd_space(text, prefix), prefix)
+    text = fit_indentation(drop_present_indentation(text, prefix), prefix)
+    text = drop_lines_above(drop_repetition(text), prefix)
     text = drop_overlap(text, prefix, suffix)
     text = drop_repeated_lines(text, prefix, suffix)
     if not text.strip():
@@ -64,6 +73,8 @@ def _may_drop(head: str, overlap: str, rest: str, prefix: str) -> bool:
     whole = overlap == rest
     if not whole and not set(overlap) <= _TRAILERS:
         return False
+    if whole and overlap == ";":
+        return True  # two of them mean nothing
     before, after = surplus(prefix, head + overlap + rest), surplus(prefix, head + rest)
     if after < before:
         return True

@@ -17,10 +17,25 @@ from remask.engine.service.process import leave, serve
 class ScriptedCompleter:
     """Answers "pass" unless the last line says otherwise."""
 
-    def __init__(self) -> None:
-        self.seen: list[str] = []
+    def __init__(self, note: Path | None = None) -> None:
+        self.saved: list[str] = []
+        self.forgotten: list[str] = []
+        self.note = note
 
-    def complete(self, request: CompletionRequest, cancelled: Callable[[], bool]) -> CompletionResult:
+    def save(self, document: str) -> None:
+        self.saved.append(document)
+        if self.note:
+            self.note.write_text("".join(f"{one}\n" for one in self.saved))
+
+    def forget(self, document: str) -> None:
+        self.forgotten.append(document)
+
+    def complete(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool],
+        on_draft: Callable[[str], None] | None = None,
+    ) -> CompletionResult:
         wish = request.prefix.rpartition("\n")[2]
         text, reason = "pass", Reason.END
         if "# block" in wish:
@@ -33,6 +48,11 @@ class ScriptedCompleter:
             os._exit(9)
         elif "# raise" in wish:
             raise RuntimeError("secret words of the source")
+        elif "# drafts" in wish and on_draft is not None:
+            for length in (1, 2, 3):
+                on_draft(text[:length])
+        elif "# saved" in wish:
+            text = f"{self.saved} {self.forgotten}"
         elif "# deadline" in wish:
             text = str(request.deadline_ms)
         return CompletionResult(text=text, reason=reason, language=request.language)
@@ -51,7 +71,7 @@ def load(options: argparse.Namespace) -> ScriptedCompleter:
     if options.once:
         options.once.touch()
     print("a library that prints")
-    return ScriptedCompleter()
+    return ScriptedCompleter(options.note)
 
 
 if __name__ == "__main__":
@@ -60,5 +80,6 @@ if __name__ == "__main__":
     parser.add_argument("--broken", action="store_true")
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--once", type=Path)
+    parser.add_argument("--note", type=Path)
     options = parser.parse_args()
     leave(serve(options.socket, lambda: load(options)))

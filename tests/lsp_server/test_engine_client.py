@@ -13,6 +13,7 @@ import pytest
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.lsp_server.engine_client import STARTS, ProcessEngine, open_engine
 from remask.lsp_server.options import ServerOptions
+from remask.lsp_server.status import EngineState
 
 SERVICE = Path(__file__).with_name("fake_service.py")
 Start = Callable[..., ProcessEngine]
@@ -23,8 +24,9 @@ async def start(runtime_dir: Path, caplog: pytest.LogCaptureFixture) -> AsyncIte
     caplog.set_level(logging.INFO, "remask")
     engines: list[ProcessEngine] = []
 
-    def make(*arguments: str) -> ProcessEngine:
-        engines.append(ProcessEngine([sys.executable, str(SERVICE), *arguments], back_off_s=0.01))
+    def make(*arguments: str, unload_after_s: float = 0) -> ProcessEngine:
+        command = [sys.executable, str(SERVICE), *arguments]
+        engines.append(ProcessEngine(command, back_off_s=0.01, unload_after_s=unload_after_s))
         return engines[-1]
 
     yield make
@@ -68,6 +70,7 @@ async def test_a_large_request_goes_through(start: Start) -> None:
 
 
 async def test_a_request_that_is_cancelled_frees_the_worker(start: Start) -> None:
+    """Report 24."""
     engine = start()
     await complete(engine)
     task = asyncio.ensure_future(complete(engine, "# block"))
@@ -155,3 +158,63 @@ def test_the_options_reach_the_engines_command() -> None:
     assert " ".join(engine._command).endswith(
         "-m remask.engine.service --device cpu --dtype float32 --model /m".replace("/m", str(Path("/m")))
     )
+
+
+async def test_an_idle_engine_is_put_away_and_comes_back(start: Start) -> None:
+    """Report 28."""
+    engine = start(unload_after_s=0.05)
+    states: asyncio.Queue[EngineState] = asyncio.Queue()
+    engine.on_state = lambda state, _: states.put_nowait(state)
+
+    async def until(wanted: EngineState) -> None:
+        async with asyncio.timeout(20):
+            while await states.get() is not wanted:
+                pass
+
+    assert (await complete(engine)).text == "pass"
+    pid = engine.pid
+    assert pid
+    await until(EngineState.UNLOADED)
+    assert not psutil.pid_exists(pid)
+    assert engine.pid is None
+    assert (await complete(engine)).text == "pass", "the next request waits for it"
+    assert engine.pid != pid
+
+
+async def test_an_engine_at_work_is_not_put_away(start: Start) -> None:
+    engine = start(unload_after_s=0.05)
+    await complete(engine)
+    task = asyncio.ensure_future(complete(engine, "# block", deadline_ms=60_000))
+    await until_busy(engine)
+    await asyncio.sleep(0.15)  # three times the idle time: nothing is to happen
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_drafts_come_while_it_is_written(start: Start) -> None:
+    engine = start()
+    drafts: list[str] = []
+    request = CompletionRequest(document="d", language="python", prefix="# drafts")
+    result = await engine.complete(request, drafts.append)
+    assert result.text == "pass"
+    assert drafts
+    assert drafts[-1] == "pas"
+    request = CompletionRequest(document="d", language="python", prefix="# raise")
+    assert (await engine.complete(request, drafts.append)).reason is Reason.ENGINE
+
+
+async def test_a_closed_document_is_put_away(start: Start) -> None:
+    engine = start()
+    await engine.close_document("d")  # not started: nothing to do
+    await complete(engine)
+    await engine.close_document("secret")
+    assert (await complete(engine, "# saved")).text == "['secret'] ['secret']"
+
+
+async def test_what_was_read_is_saved_when_the_engine_leaves(start: Start, tmp_path: Path) -> None:
+    engine = start("--note", str(tmp_path / "note"))
+    await complete(engine)
+    await engine.close()
+    assert (tmp_path / "note").read_text() == "secret\n"

@@ -38,6 +38,7 @@ def change(client: Any, **parts: Any) -> None:
 
 
 async def test_a_cell_is_completed_between_the_others(inside: Any) -> None:
+    """Report 32."""
     client = await opened(inside)
     assert only_item(await client.complete(CELLS[2], 0, 4)) == ("1", at(0, 4))
     (request,) = client.engine.requests

@@ -63,6 +63,7 @@ async def test_a_completion_comes_through_the_engines_process(connect: Any, runt
 
 @pytest.mark.parametrize("work", ["# block", "# deaf"])
 async def test_leaving_takes_less_than_a_second_with_a_busy_engine(connect: Any, runtime_dir: Path, work: str) -> None:
+    """Reports 28, 30."""
     client = await started(connect)
     await busy(client, work, runtime_dir)
     tree = client.tree()
@@ -87,6 +88,7 @@ async def test_leaving_while_the_engine_loads(connect: Any) -> None:
 
 @pytest.mark.parametrize("work", ["", "# deaf"])
 async def test_the_engine_dies_with_a_server_that_is_killed(connect: Any, runtime_dir: Path, work: str) -> None:
+    """Report 29."""
     client = await started(connect)
     if work:
         await busy(client, work, runtime_dir)
@@ -97,6 +99,7 @@ async def test_the_engine_dies_with_a_server_that_is_killed(connect: Any, runtim
 
 
 async def test_both_die_with_an_editor_that_is_killed(connect: Any) -> None:
+    """Reports 28, 29."""
     editor = await asyncio.create_subprocess_exec("sleep", "600")
     client = await connect("--process")
     await client.initialize(process_id=editor.pid)
@@ -108,6 +111,7 @@ async def test_both_die_with_an_editor_that_is_killed(connect: Any) -> None:
 
 
 async def test_both_die_when_the_editors_pipe_closes(connect: Any, runtime_dir: Path) -> None:
+    """Report 28."""
     client = await started(connect)
     await busy(client, "# deaf", runtime_dir)
     tree = client.tree()

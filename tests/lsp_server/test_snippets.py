@@ -164,6 +164,7 @@ async def test_definitions_and_open_files_go_with_a_request(inside: Any, folder:
 
 
 async def test_secrets_and_ignored_files_never_go_along(inside: Any, folder: Path) -> None:
+    """Report 36."""
     client = await with_context(inside, folder)
     for name, text in [(".env", "TOKEN = 'abc'\n"), ("ignored.py", "PASSWORD = 'abc'\n"), ("fine.py", "fine = 1\n")]:
         uri = (folder / name).as_uri()
@@ -205,6 +206,7 @@ async def test_typing_keeps_the_context_as_it_is(inside: Any, folder: Path) -> N
 async def test_a_completion_never_waits_for_the_context(
     inside: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Report 31."""
     started = asyncio.Event()
 
     async def for_ever(*_: Any) -> tuple[()]:

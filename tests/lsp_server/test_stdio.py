@@ -34,6 +34,7 @@ async def test_the_log_holds_no_source(connect: Any) -> None:
 
 
 async def test_leaving_with_a_request_that_waits(connect: Any) -> None:
+    """Report 30."""
     client = await started(connect, "1", "x = # wait")
     client.start_completion(URI, 0, 10)
     begun = time.perf_counter()

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from remask.contract.errors import EngineError, InputError, ModelError
-from remask.contract.messages import CompletionRequest, Reason
+from remask.contract.errors import EngineError, InputError, ModelError, StorageError
+from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.engine.service.worker import ModelWorker
 
 
@@ -89,3 +91,63 @@ async def test_a_model_that_cannot_be_loaded_says_so() -> None:
 
     with pytest.raises(ModelError):
         await ModelWorker(load).start()
+
+
+class Saving:
+    """A completer with something to save; it refuses to save "bad"."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.idle = threading.Event()
+
+    def complete(self, request: CompletionRequest, cancelled: Callable[[], bool]) -> CompletionResult:
+        self.calls.append(f"complete {request.document}")
+        return CompletionResult(text="x", reason=Reason.END, language="python")
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def save(self, document: str) -> None:
+        self.calls.append(f"save {document}")
+        self.idle.set()
+        if document == "bad":
+            raise StorageError("The disk is full.")
+
+    def forget(self, document: str) -> None:
+        self.calls.append(f"forget {document}")
+
+
+async def saving(*documents: str, save_after_s: float = 60.0) -> tuple[ModelWorker, Saving]:
+    completer = Saving()
+    worker = ModelWorker(lambda: completer, save_after_s=save_after_s)
+    await worker.start()
+    for document in documents:
+        await worker.complete(CompletionRequest(document=document, language="python", prefix=""))
+    completer.calls.clear()
+    return worker, completer
+
+
+async def test_a_closed_document_is_saved_once_and_forgotten() -> None:
+    worker, completer = await saving("a", "b")
+    await worker.close_document("a")
+    await worker.close_document("a")
+    assert completer.calls == ["save a", "forget a", "forget a"]
+    worker.stop()
+    assert await worker.stopped(10)
+    assert completer.calls[3:] == ["save b"]
+
+
+async def test_what_was_read_is_saved_when_nothing_is_to_do() -> None:
+    worker, completer = await saving("a", save_after_s=0.01)
+    assert await asyncio.to_thread(completer.idle.wait, 10)
+    worker.stop()
+    assert await worker.stopped(10)
+    assert completer.calls == ["save a"]
+
+
+async def test_the_end_saves_the_newest_first_and_goes_on_after_a_refusal() -> None:
+    worker, completer = await saving("a", "bad", "c", "a")
+    worker.stop()
+    assert await worker.stopped(10)
+    assert completer.calls == ["save a", "save c", "save bad"]
+    assert worker.saved == 2
