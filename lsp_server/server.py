@@ -76,6 +76,8 @@ class RemaskServer(LanguageServer):
         try:
             while (body := await reader.next()) is not None:
                 self.protocol.receive(body)
+                # A request begins now, before the next message changes the document that it speaks of.
+                await asyncio.sleep(0)
         finally:
             if self._settings is not None:
                 with contextlib.suppress(TimeoutError):
