@@ -76,6 +76,7 @@ class Settings:
             await self._pull()
         self._workspace.engine.start()
         self._workspace.snippets.start()
+        await self._client.watch_configuration()
         extensions = sorted({one.lstrip(".") for grammar in grammars() for one in grammar.extensions})
         await self._client.watch(f"**/*.{{{','.join(extensions)}}}", "**/.{gitignore,remaskignore}")
 

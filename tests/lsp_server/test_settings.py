@@ -74,3 +74,18 @@ async def test_another_model_is_another_engine(inside: Any) -> None:
     assert (await client.complete(URI, 0, 4))["items"][0]["insertText"] == "2"
     assert first.closed
     assert client.server.state.engine is client.engine
+
+
+async def test_a_client_that_can_is_asked_to_tell_of_changes(inside: Any) -> None:
+    dynamic = {"dynamicRegistration": True}
+    client = await inside("1")
+    await client.initialize(
+        capabilities={"workspace": {"didChangeConfiguration": dynamic, "didChangeWatchedFiles": dynamic}}
+    )
+    await client.until(lambda: len(client.sent("client/registerCapability")) == 2)
+    settings, files = (params["registrations"][0] for params in client.sent("client/registerCapability"))
+    assert settings["method"] == "workspace/didChangeConfiguration"
+    assert settings["registerOptions"] == {"section": "remask"}
+    patterns = [watcher["globPattern"] for watcher in files["registerOptions"]["watchers"]]
+    assert "py," in patterns[0]
+    assert ".{gitignore,remaskignore}" in patterns[1]

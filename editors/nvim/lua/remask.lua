@@ -1,5 +1,11 @@
 -- Ghost text from Remask in Neovim 0.12 or newer.
 local M = {}
+local status = {}
+
+--- What the server does: `{ busy, kind, message, reason }`, for a status line; empty before it has said anything.
+function M.status()
+  return status
+end
 
 --- Start the server for the file types it knows, show ghost text while inserting, and map a key that accepts it.
 ---
@@ -12,7 +18,17 @@ function M.setup(options)
     return
   end
   local accept = options.accept or '<Tab>'
-  vim.lsp.config('remask', { cmd = options.cmd, init_options = options.init_options })
+  vim.lsp.config('remask', {
+    cmd = options.cmd,
+    init_options = options.init_options,
+    handlers = {
+      ['remask/didChangeStatus'] = function(_, values)
+        status = values
+        vim.api.nvim_exec_autocmds('User', { pattern = 'RemaskStatus', modeline = false })
+      end,
+      ['remask/didWriteDraft'] = function() end,
+    },
+  })
   vim.api.nvim_create_autocmd('LspAttach', {
     group = vim.api.nvim_create_augroup('remask', {}),
     callback = function(event)

@@ -1,0 +1,38 @@
+// Drives a VS Code in the browser for test_vscode.py: node vscode_drive.mjs PLAYWRIGHT URL FILE, answers on stdout as JSON.
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const [playwright, url, file] = process.argv.slice(2);
+const require = createRequire(pathToFileURL(playwright + "/"));
+const { chromium } = require("playwright-core");
+
+const browser = await chromium.launch({ executablePath: process.env.REMASK_TEST_CHROMIUM, args: ["--no-sandbox"] });
+const page = await browser.newPage();
+const facts = {};
+try {
+  await page.goto(url);
+  await page.locator(".monaco-workbench").waitFor();
+  await page.getByRole("treeitem", { name: file }).dblclick({ force: true });
+  const editor = page.locator(".editor-instance .view-lines").first();
+  await editor.waitFor();
+  await editor.click();
+  facts.status = await page.locator('[id="remask.remask.remask"], [id*="remask"]').first().textContent({ timeout: 60_000 });
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("x = ", { delay: 60 });
+  const ghost = page.locator(".ghost-text-decoration, .ghost-text, .ghost-text-decoration-preview").first();
+  await ghost.waitFor({ timeout: 60_000 });
+  facts.ghost = (await ghost.textContent()).replaceAll("\u00a0", " ");
+  await page.keyboard.type("f", { delay: 60 });
+  await page.waitForFunction(
+    () => [...document.querySelectorAll(".ghost-text-decoration, .ghost-text")].some((e) => e.textContent.startsWith("irst")),
+  );
+  await page.keyboard.press("Tab");
+  await page.waitForFunction(() => !document.querySelector(".ghost-text-decoration, .ghost-text"));
+  await page.keyboard.press("Control+s");
+  await page.waitForFunction(() => !document.querySelector(".tab.dirty"));
+} catch (error) {
+  facts.error = String(error);
+  await page.screenshot({ path: process.env.REMASK_TEST_SCREENSHOT ?? "/dev/null" }).catch(() => {});
+}
+console.log(JSON.stringify(facts));
+await browser.close();
