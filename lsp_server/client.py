@@ -71,10 +71,18 @@ class Client:
         """Ask to be told of changed files whose names fit the patterns."""
         if not self.can("workspace.did_change_watched_files.dynamic_registration"):
             return
-        options = types.DidChangeWatchedFilesRegistrationOptions(
-            watchers=[types.FileSystemWatcher(one) for one in patterns]
-        )
-        registration = types.Registration("remask-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+        watchers = [types.FileSystemWatcher(one) for one in patterns]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+        await self._register("remask-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+
+    async def watch_configuration(self) -> None:
+        """Ask to be told when the user's settings change."""
+        if self.can("workspace.did_change_configuration.dynamic_registration"):
+            options = types.DidChangeConfigurationRegistrationOptions(section="remask")
+            await self._register("remask-settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options)
+
+    async def _register(self, name: str, method: str, options: Any) -> None:
+        registration = types.Registration(name, method, options)
         await self.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams([registration]))
 
     async def apply(self, edit: types.WorkspaceEdit, label: str) -> bool:
