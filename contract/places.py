@@ -29,7 +29,7 @@ def config_dir() -> Path:
 
 
 def runtime_dir() -> Path:
-    """The folder for sockets, created with mode 0700; a temporary one where the wanted one is refused or its path too long."""
+    """The folder for sockets, mode 0700; a temporary one where the wanted one is refused or its path too long."""
     wanted = os.environ.get("REMASK_RUNTIME_DIR") or os.environ.get("XDG_RUNTIME_DIR")
     candidates = [Path(wanted) / "remask"] if wanted else []
     candidates += [_private(tempfile.gettempdir()), _private("/tmp")]  # noqa: S108 - made private, and checked

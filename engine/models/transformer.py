@@ -19,6 +19,8 @@ from torch.nn import functional as F  # noqa: N812 - the field's name for it
 from remask.engine.models.kv import KVCache
 from remask.engine.models.spec import Shape
 
+REFINED = 16  # tokens a row whose scores are computed in float32 whatever the weights' precision
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:
@@ -127,7 +129,14 @@ class Transformer:
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores over the vocabulary for some rows: [R, width] -> [R, vocab] float32."""
-        return F.linear(rms_norm(hidden, self._final_norm, self.shape.norm_eps), self._head).float()
+        normed = rms_norm(hidden, self._final_norm, self.shape.norm_eps)
+        scores = F.linear(normed, self._head).float()
+        if self.dtype == torch.float32:
+            return scores
+        # 16 bits cannot tell the best tokens apart (steps of 1/16 at 16): compute those few again in float32.
+        best = scores.topk(min(REFINED, scores.shape[-1]), dim=-1).indices  # [R, REFINED]
+        exact = torch.einsum("rkw,rw->rk", self._head[best].float(), normed.float())
+        return scores.scatter_(-1, best, exact)
 
     def _attend(
         self, x: Tensor, layer: Layer, index: int, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: KVCache

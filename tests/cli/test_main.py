@@ -76,5 +76,35 @@ def test_full_output_device_is_one_sentence():
     assert done.stderr == "remask: The output cannot be written: No space left on device.\n"
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["complete", "missing.py", "--at", "1:1"]])
+def test_closed_outputs_are_no_traceback(arguments):
+    program = f"exec {sys.executable} -m remask.cli {' '.join(arguments)} >&-"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr
+
+
+def test_narrow_encodings_replace_what_they_cannot_show(file):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = run("complete", str(file), "--at", "1:99", env=environment)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_half_characters_in_typed_text_are_one_sentence(file, capsys):
+    assert run_command(["complete", str(file), "--at", "1:1", "--typed", "\udcff"]) == 2
+    assert "half of a character" in capsys.readouterr().err
+
+
+def test_a_defect_is_one_sentence_and_says_how_to_see_more(monkeypatch, capsys, file):
+    def broken(*_args, **_kwargs):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("remask.cli.complete.load_engine", broken)
+    assert run_command(["complete", str(file), "--at", "1:1"]) == 70
+    error = capsys.readouterr().err
+    assert "ZeroDivisionError: oops" in error
+    assert error.count("\n") == 1
+
+
 def test_version():
     assert run("--version").stdout.startswith("remask")

@@ -1,5 +1,6 @@
 """Reading a file at a position: every way it goes wrong is one InputError."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,23 @@ def test_place(text, line, column):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "5", "5:", ":5", "0:1", "1:0", "-1:2", "1:2:3", "a:b", "1.5:2", "1: 2", "9" * 30 + ":1", "\u0661:\u0662x"],
+    [
+        "",
+        "5",
+        "5:",
+        ":5",
+        "0:1",
+        "1:0",
+        "00:1",
+        "1:00",
+        "-1:2",
+        "1:2:3",
+        "a:b",
+        "1.5:2",
+        "1: 2",
+        "9" * 30 + ":1",
+        "\u0661:\u0662x",
+    ],
 )
 def test_not_a_place(text):
     with pytest.raises(InputError, match="LINE:COL"):
@@ -64,6 +81,12 @@ def test_missing_file_and_folder(tmp_path):
         read_text(tmp_path)
     with pytest.raises(InputError):
         read_text(Path("x" * 5000))
+
+
+def test_what_is_not_a_regular_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(InputError, match="not a regular file"):
+        read_text(tmp_path / "pipe.py")
 
 
 @pytest.mark.parametrize(("place", "sentence"), [(Place(4, 1), "no line 4"), (Place(1, 4), "no column 4")])

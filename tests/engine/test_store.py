@@ -7,6 +7,7 @@ import torch
 from tiny import tiny_model
 
 from remask.contract.errors import StorageError
+from remask.engine.models.kv import KVCache
 from remask.engine.models.transformer import Pass
 from remask.engine.session import Session
 from remask.engine.store import DiskStore, RawBytes
@@ -68,6 +69,22 @@ def test_damaged_entry_is_dropped_and_nothing_is_changed(store, warm, transforme
     assert session.tokens == []
     assert session.cache.length == 0
     assert store._cache.get(key) is None
+
+
+def test_an_entry_that_is_not_bytes_is_dropped(store, transformer):
+    with store._cache.transact():
+        store._cache._sql(
+            "INSERT INTO Cache (key, raw, store_time, mode, value, size) VALUES (?, 1, 0, 1, 'hello', 5)",
+            (store._key("a"),),
+        )
+    assert not store.restore("a", fresh(transformer))
+
+
+def test_entries_of_another_precision_are_dropped(store, warm, transformer):
+    store.save("a", warm)
+    narrow = Session(KVCache(transformer.shape, dtype=torch.bfloat16, device=transformer.device))
+    assert not store.restore("a", narrow)
+    assert narrow.tokens == []
 
 
 def test_folder_is_private(store, tmp_path):

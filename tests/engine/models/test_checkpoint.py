@@ -100,6 +100,13 @@ def test_changed_byte_is_found_by_the_checksum(tmp_path, weights):
         load(tmp_path)
 
 
+def test_sums_that_are_not_text(tmp_path, weights):
+    write(tmp_path, weights)
+    (tmp_path / "SHA256SUMS").write_bytes(b"\xff\xfe")
+    with pytest.raises(ModelError, match="SHA256SUMS cannot be read"):
+        load(tmp_path)
+
+
 def test_missing_shard(tmp_path, weights):
     write(tmp_path, weights, shards=2)
     (tmp_path / "model-1.safetensors").unlink()

@@ -43,6 +43,9 @@ def test_mask_comes_from_the_checkpoint(tmp_path, config):
     ("spoil", "sentence"),
     [
         (lambda c: c.pop("hidden_size"), "lacks 'hidden_size'"),
+        (lambda c: c.update(architectures=5), "cannot run the architecture none"),
+        (lambda c: c.update(num_key_value_heads=-3), "num_key_value_heads is a whole number above 0"),
+        (lambda c: c.update(rope_theta=0), "rope_theta is above 0"),
         (lambda c: c.update(hidden_size=0), "hidden_size is a whole number above 0"),
         (lambda c: c.update(hidden_size="many"), "hidden_size is a whole number above 0"),
         (lambda c: c.update(num_key_value_heads=2), "cannot share 2 KV heads"),
@@ -62,7 +65,7 @@ def test_what_cannot_be_run(tmp_path, config, spoil, sentence):
         read(tmp_path, config)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00", "[" * 100_000])
 def test_damaged_config(tmp_path, text):
     with pytest.raises(ModelError, match=r"config\.json"):
         read(tmp_path, text)
