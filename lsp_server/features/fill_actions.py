@@ -86,7 +86,7 @@ class FillActions:
         wish = _read(action.data)
         found = await self._candidates(wish)
         if isinstance(found, Reason):
-            self._client.show(f"Remask has nothing to fill in. {explain(found)}", types.MessageType.Info)
+            self._say(found)
             return action
         task, candidates = found
         action.edit = self._edit(task, candidates[min(wish.index, len(candidates) - 1)])
@@ -100,7 +100,7 @@ class FillActions:
         wish = _read(arguments[0] if arguments else None)
         found = await self._candidates(wish)
         if isinstance(found, Reason):
-            self._client.show(f"Remask has nothing to fill in. {explain(found)}", types.MessageType.Info)
+            self._say(found)
             return {"candidates": [], "applied": False, "reason": str(found)}
         task, candidates = found
         applied = False
@@ -109,6 +109,10 @@ class FillActions:
             applied = await self._client.apply(self._edit(task, best), TITLES[wish.whole])
         shown = [{"text": one.text, "score": one.score, "edit": self._edit(task, one, ask=False)} for one in candidates]
         return {"candidates": shown, "applied": applied}
+
+    def _say(self, reason: Reason) -> None:
+        if reason is not Reason.CANCELLED:  # the user knows
+            self._client.show(f"Remask has nothing to fill in. {explain(reason)}", types.MessageType.Info)
 
     async def _candidates(self, wish: _Wish) -> tuple[Task, list[Filled]] | Reason:
         task = task_at(self._workspace, wish.uri, wish.position, whole=wish.whole)

@@ -165,7 +165,7 @@ async def test_the_user_cancels_the_progress(inside: Any) -> None:
     client.notify("window/workDoneProgress/cancel", {"token": client.sent("$/progress")[0]["token"]})
     assert "edit" not in (await answer)["result"]
     assert client.engine.cancelled == 1
-    assert "A newer request, or the editor, took its place." in client.windows[0]
+    assert not client.windows, "the user knows"
 
 
 async def test_the_client_cancels_the_request(inside: Any) -> None:
