@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,34 @@ async def test_typing_gets_a_completion_that_makes_the_file_parse(connect: Any, 
     assert document.text == GEOMETRY + TYPED + text
     assert await client.shut_down() == 0
     assert GEOMETRY not in client.log
+
+
+STUB = GEOMETRY.replace(
+    '''    """The area of a rectangle."""\n''', '''    """The area of a rectangle."""\n    pass\n'''
+)
+ROW = STUB[: STUB.index("    pass")].count("\n")
+
+
+async def test_filling_a_function_gives_a_body_that_parses_or_nothing(connect: Any, tmp_path: Path) -> None:
+    file = tmp_path / "geometry.py"
+    file.write_text(STUB, encoding="utf-8")
+    client = await connect("-m", "remask.cli", "lsp", "--dtype", "float32")
+    await client.initialize(["utf-16"], options={"fillMaxTokens": 48, "fillDeadlineMs": 90_000, "fillCandidates": 2})
+    client.open(file.as_uri(), STUB)
+    argument = {"uri": file.as_uri(), "position": {"line": ROW, "character": 4}, "apply": False}
+    params = {"command": "remask.fill", "arguments": [argument]}
+    answer = await asyncio.wait_for(client.start_request("workspace/executeCommand", params)[1], 110)
+    candidates = answer["result"]["candidates"]
+    assert candidates, "the default model fills this one"
+    for candidate in candidates:
+        document = Document(file.as_uri(), "python", 1, STUB, Unit.UTF16)
+        (edit,) = candidate["edit"]["changes"][file.as_uri()]
+        places = [Position(edit["range"][end]["line"], edit["range"][end]["character"]) for end in ("start", "end")]
+        document.apply([Change(edit["newText"], *places)], 2)
+        function = ast.parse(document.text).body[-1]
+        assert isinstance(function, ast.FunctionDef)
+        assert (function.name, [argument.arg for argument in function.args.args]) == (
+            "rectangle_area",
+            ["width", "height"],
+        )
+    assert await client.shut_down() == 0
