@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 CHOOSE_WITHIN_S = 0.2
 CALLERS_WITHIN_S = 0.3
+KEEP_S = 120.0  # for so long a choice is kept if another would show pieces of the same files
 MAX_CALLERS = 3
 MAX_OPEN_CHARACTERS = 400_000
 _EDITS = 6
@@ -42,6 +43,7 @@ class Snippets:
         self._rows: OrderedDict[str, int] = OrderedDict()  # documents, the one worked at last at the end
         self._edits: deque[tuple[str, str]] = deque(maxlen=_EDITS)
         self._chosen: dict[str, tuple[Snippet, ...]] = {}
+        self._chosen_at: dict[str, float] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.index = Index(lambda path, is_folder: workspace.exclusions.hides(path, is_folder=is_folder))
 
@@ -144,8 +146,16 @@ class Snippets:
         deadline = time.monotonic() + CHOOSE_WITHIN_S
         root = f"{folder.as_posix()}/" if folder else ""
         chosen = await asyncio.to_thread(choose, here, others, edits, self.index, characters, deadline, root)
-        if workspace.documents.get(key) is document:
+        if workspace.documents.get(key) is document and not self._is_as_good(key, chosen):
             self._chosen[key] = chosen
+            self._chosen_at[key] = time.monotonic()
+
+    def _is_as_good(self, key: str, new: tuple[Snippet, ...]) -> bool:
+        """Whether what was chosen before says the same, but for edits since: then the engine need not read anew."""
+        old = self._chosen.get(key)
+        if not old or time.monotonic() - self._chosen_at[key] > KEEP_S:
+            return False
+        return _sources(old) == _sources(new)
 
     def _others(self, key: str, document: Document) -> list[Other]:
         """The other open documents of its language that may be shown, the one worked at last first."""
@@ -184,3 +194,7 @@ class Snippets:
             return self._workspace.folders.holding(path) is not None and grammar_for_path(path) is not None
         except ValueError:
             return False
+
+
+def _sources(snippets: tuple[Snippet, ...]) -> set[tuple[str, str]]:
+    return {(one.path, one.kind) for one in snippets if one.kind != "edits"}

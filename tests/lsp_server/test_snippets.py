@@ -203,6 +203,24 @@ async def test_typing_keeps_the_context_as_it_is(inside: Any, folder: Path) -> N
     assert (await request_of(client, uri, 1)).context == first.context != ()
 
 
+async def test_saving_keeps_the_context_while_it_shows_the_same_files(
+    inside: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await with_context(inside, folder)
+    client.open("untitled:Other", "counter = 1\n")
+    uri = (folder / "use.py").as_uri()
+    client.open(uri, "from shapes import area\n")
+    await client.complete(uri, 1, 0)
+    first = (await request_of(client, uri, 1)).context
+    client.type("untitled:Other", 2, 0, 0, "new_")
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    assert (await request_of(client, uri, 1)).context == first
+    monkeypatch.setattr(snippets, "KEEP_S", -1.0)
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    await client.error("test/unknown")
+    assert "new_counter" in str((await request_of(client, uri, 1)).context)
+
+
 async def test_a_completion_never_waits_for_the_context(
     inside: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,3 +86,21 @@ async def test_closing_the_connection_cancels(session: aiohttp.ClientSession, co
     await asyncio.wait((task,))
     async with session.post(URL, data=body("next")) as response:
         assert response.status == 200, "the only worker is free again"
+
+
+async def test_drafts_are_lines_and_the_result_is_the_last(session: aiohttp.ClientSession) -> None:
+    async with session.post(f"{URL}?drafts=1", data=body("x = ")) as response:
+        assert response.content_type == "application/x-ndjson"
+        (line,) = (await response.read()).splitlines()  # this engine tells nothing meanwhile
+    assert CompletionResult.from_dict(json.loads(line)["result"]).text.startswith("x = ")
+    async with session.post(f"{URL}?drafts=1", data=body("bad input")) as response:
+        (line,) = (await response.read()).splitlines()
+    assert json.loads(line)["error"]["message"] == "No such language."
+
+
+async def test_closing_a_document(session: aiohttp.ClientSession) -> None:
+    async with session.post("http://engine/v1/close", data=json.dumps({"document": "secret"})) as response:
+        assert (response.status, await response.json()) == (200, {})
+    for nonsense in ("", "[]", "{}", '{"document": 5}', "[" * 10_000):
+        async with session.post("http://engine/v1/close", data=nonsense) as response:
+            assert response.status == 400
