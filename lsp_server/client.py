@@ -17,7 +17,7 @@ from pygls.exceptions import JsonRpcException
 
 log = logging.getLogger(__name__)
 
-ANSWER_WITHIN_S = 10.0
+ANSWER_WITHIN_S = 2.0
 APPLY_WITHIN_S = 300.0  # a preview may wait for the user
 
 Notify = Callable[[str, Any], None]
@@ -97,9 +97,7 @@ class Client:
         """Begin to show progress, under the request's own token or a new one; silent if the client cannot."""
         if token is None and self.can("window.work_done_progress"):
             token = f"remask-{next(self._tokens)}"
-            await self.ask(
-                types.WINDOW_WORK_DONE_PROGRESS_CREATE, types.WorkDoneProgressCreateParams(token), ANSWER_WITHIN_S
-            )
+            await self.ask(types.WINDOW_WORK_DONE_PROGRESS_CREATE, types.WorkDoneProgressCreateParams(token))
         progress = Progress(self, token, on_cancel)
         if token is not None:
             self._progress[str(token)] = progress

@@ -6,7 +6,6 @@ An option that the engine was started with starts another engine; all others hol
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -122,8 +121,7 @@ class Settings:
         if not self._client.can("window.work_done_progress"):
             return
         progress = await self._client.progress("Remask: loading the model")
-        with contextlib.suppress(Exception):
-            if self._workspace.status.state in _LOADING:
-                self._loading = progress
-            else:
-                progress.end()
+        if self._workspace.status.state in _LOADING:
+            self._loading = progress
+        else:
+            progress.end()

@@ -40,7 +40,9 @@ class Neovim:
         assert NVIM is not None
         self.address = str(folder / "socket")
         command = [sys.executable, str(Path(__file__).with_name("fake_server.py")), answer]
-        setup = f"lua vim.opt.rtp:append('{ROOT}/editors/nvim'); require('remask').setup({{ cmd = {_lua(command)} }})"
+        keys = "accept_word = '<C-j>', accept_line = '<C-l>'"
+        call = f"require('remask').setup({{ cmd = {_lua(command)}, {keys} }})"
+        setup = f"lua vim.opt.rtp:append('{ROOT}/editors/nvim'); {call}"
         self.process = subprocess.Popen(
             [NVIM, "--headless", "--clean", "--listen", self.address, "-c", setup, "-c", f"edit {file}"],
             stdin=subprocess.DEVNULL,
@@ -142,3 +144,32 @@ def test_ghost_text_goes_where_there_is_nothing_to_show_any_more(neovim: Neovim)
     neovim.until(lambda: neovim.ghost() == ["1 + 2"])
     neovim.press("# nothing")
     neovim.until(lambda: neovim.ghost() == [])
+
+
+@pytest.mark.parametrize("neovim", [("foobar", "\n")], indirect=True)
+def test_what_was_typed_since_the_answer_is_not_doubled(neovim: Neovim) -> None:
+    """Report 16."""
+    neovim.press("ix = ")
+    neovim.until(lambda: neovim.ghost() == ["foobar"])
+    neovim.press("foo<Tab>")  # before the next request, which waits for 200 ms
+    neovim.until(lambda: neovim.lines() == ["x = foobar"])
+
+
+@pytest.mark.parametrize("neovim", [("größe + 1\nprint(x)", "\n")], indirect=True)
+def test_a_word_and_a_line_are_accepted_and_the_rest_stays(neovim: Neovim) -> None:
+    neovim.press("ix = ")
+    neovim.until(lambda: neovim.ghost() == ["größe + 1", "print(x)"])
+    neovim.press("<C-j>")
+    neovim.until(lambda: neovim.lines() == ["x = größe"] and neovim.ghost() == [" + 1", "print(x)"])
+    neovim.press("<C-l>")
+    neovim.until(lambda: neovim.lines() == ["x = größe + 1"] and neovim.ghost() == ["", "print(x)"])
+    neovim.press("<Tab>")
+    neovim.until(lambda: neovim.lines() == ["x = größe + 1", "print(x)"])
+
+
+@pytest.mark.parametrize("neovim", [("return a * b", "def f(a, b):\n    pass\n")], indirect=True)
+def test_a_function_is_filled_by_its_code_action(neovim: Neovim) -> None:
+    neovim.press("j")
+    neovim.press("<Cmd>lua vim.lsp.buf.code_action({ apply = true })<CR>")
+    neovim.until(lambda: neovim.lines() == ["def f(a, b):", "    return a * b"])
+    neovim.until(lambda: neovim.lua("require('remask').status().kind") == "Normal")
