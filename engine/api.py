@@ -117,8 +117,15 @@ class Engine:
             "sessions": len(self._sessions),
         }
 
-    def complete(self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False) -> CompletionResult:
+    def complete(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_draft: Callable[[str], None] | None = None,
+    ) -> CompletionResult:
         """Fill the request's hole; `cancelled` is asked between passes. Raises InputError for an unknown policy.
+
+        `on_draft` is called with the first candidate's text as far as it is final, before the gate has judged it.
 
         Several candidates come from the same prompt: one greedy, the others drawn at a temperature; all of them
         past the gate, ranked by their mean log-probability.
@@ -134,11 +141,12 @@ class Engine:
         except GrammarError as error:
             self._warn_once(request.language, error)
             grammar = gate = None
-        prompt = build_prompt(self.model, request.prefix, request.suffix, request.language)
+        prompt = build_prompt(self.model, request.prefix, request.suffix, request.language, request.context)
         budget = Budget(self._room(prompt, request), started + request.deadline_ms / 1000, cancelled)
         rules = stop_rules(grammar, request, self.model.spec)
         session = self._open(request.document)
-        attempts = [self._attempt(Request(session, policy, budget), prompt, rules, gate, request.suffix)]
+        greedy = Request(session, policy, budget, on_draft=on_draft)
+        attempts = [self._attempt(greedy, prompt, rules, gate, request.suffix)]
         for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
             if len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
                 break
@@ -205,6 +213,10 @@ class Engine:
             self._store.save(document, self._sessions.open(document))
         except StorageError as error:
             self.storage_warning = error
+
+    def forget(self, document: str) -> None:
+        """Let go of a document's session."""
+        self._sessions.close(document)
 
     def _open(self, document: str) -> Session:
         known = document in self._sessions

@@ -30,13 +30,14 @@ FORMATS = (
 )
 
 
-def chat_prompt(model: Model, prefix: str, suffix: str, language: str) -> list[int]:
+def chat_prompt(model: Model, prefix: str, suffix: str, language: str, others: str = "") -> list[int]:
     """Tokens of an instruction to fill the hole, up to where the reply reaches the cursor. Raises ModelError."""
     turns = next((t for t in FORMATS if model.tokenizer.token_to_id(t.close) is not None), None)
     if turns is None:
         raise ModelError(f"The tokenizer of {model.spec.name} has none of the known marks of a chat's turns.")
     line = prefix.rpartition("\n")[2]
-    asked = (
+    asked = f"From other files of the project:\n{FENCE}\n{others}{FENCE}\n" if others else ""
+    asked += (
         f"Write the code that is missing between two parts of a {language or 'source'} file.\n"
         f"The second part:\n{FENCE}\n{suffix}\n{FENCE}\n"
         f"Reply with one code block: the unfinished last line of the first part, and what goes between the parts. "

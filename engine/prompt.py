@@ -6,9 +6,10 @@ Knows the spec's layout, marks and bounds; knows no KV state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from remask.contract.messages import Snippet
 from remask.engine.chat import chat_prompt
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout
@@ -28,23 +29,38 @@ class Prompt:
         return len(self.tokens) + len(self.after)
 
 
-def build_prompt(model: Model, prefix: str, suffix: str, language: str = "") -> Prompt:
+def build_prompt(model: Model, prefix: str, suffix: str, language: str = "", context: Sequence[Snippet] = ()) -> Prompt:
     """The prompt for the hole between `prefix` and `suffix`, as the checkpoint's layout wants it.
+
+    Snippets of other files stand first, the most useful next to the hole, as many as `context_tokens` allow.
 
     Raises ModelError where the layout is a chat and the tokenizer has none of the known marks of turns.
     """
     spec = model.spec
     before, before_text = _bounded(model, prefix, spec.prefix_tokens, prefix_window)
     after, after_text = _bounded(model, suffix, spec.suffix_tokens, suffix_window)
+    others = _other_files(model, context)
     if spec.layout is Layout.SUFFIX_PREFIX:
         head = [spec.suffix_id, *after] if after else []
-        return Prompt([*head, spec.prefix_id, *before])
+        return Prompt([*model.encode(others), *head, spec.prefix_id, *before])
     if spec.layout is Layout.FIM:
-        return Prompt([spec.prefix_id, *before, spec.suffix_id, *after, spec.middle_id])
+        return Prompt([*model.encode(others), spec.prefix_id, *before, spec.suffix_id, *after, spec.middle_id])
     if spec.layout is Layout.HOLE:
         # Logits that predict the next position need a token before the first.
-        return Prompt(before or [spec.end_ids[0]], after)
-    return Prompt(chat_prompt(model, before_text, after_text, language))
+        return Prompt([*model.encode(others), *before] or [spec.end_ids[0]], after)
+    return Prompt(chat_prompt(model, before_text, after_text, language, others))
+
+
+def _other_files(model: Model, context: Sequence[Snippet]) -> str:
+    """The snippets that fit, each under its path, the first one last."""
+    room, kept = model.spec.context_tokens, []
+    for snippet in context if room else ():
+        piece = f"# {snippet.path}\n{snippet.text.strip()}\n\n"
+        room -= len(model.encode(piece))
+        if room < 0:
+            break
+        kept.append(piece)
+    return "".join(reversed(kept))
 
 
 def prefix_window(prefix: str, characters: int) -> str:

@@ -55,6 +55,8 @@ class Decoder:
                     self._reader.settle(request, canvas)
             if ended is not None:
                 return ended
+            if request.on_draft is not None:
+                request.on_draft(self._model.decode(request.written))
         return self._model.decode(request.written), spent
 
     def _plan(self, request: Request) -> Canvas:

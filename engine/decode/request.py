@@ -37,7 +37,8 @@ class Request:
     `pending` are known tokens before the canvas that the session does not hold yet, `after` those behind the
     hole where the checkpoint reads both sides. `following` is the next block's first token where the block
     before has decided it. `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
-    natural logarithm of the probability of each written token. `forwards` counts every pass.
+    natural logarithm of the probability of each written token. `on_draft` is told the text as far
+    as it is final. `forwards` counts every pass.
     """
 
     session: Session
@@ -48,6 +49,7 @@ class Request:
     following: int | None = None
     temperature: float = 0.0
     seed: int = 0
+    on_draft: Callable[[str], None] | None = None
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)
     forwards: int = 0

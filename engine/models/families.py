@@ -42,6 +42,7 @@ class Family:
     qk_norm: bool = False
     prefix_tokens: int = 3072
     suffix_tokens: int = 1024
+    context_tokens: int = 1024
 
 
 FAST_DLLM = Family(
@@ -120,6 +121,7 @@ OURS = Family(
     end_tokens=("<|endoftext|>",),
     prefix_tokens=1024,
     suffix_tokens=256,
+    context_tokens=0,  # none of its prompts had other files
 )
 GEMMA = Family(
     name="diffusion-gemma",
@@ -203,7 +205,8 @@ def _spec(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tok
     layout = Layout(own.get("layout", family.layout))
     marks = _marks(layout, own, tokenizer)
     shape = dense_shape(config, qkv_bias=family.qkv_bias, qk_norm=family.qk_norm)
-    windows = {"prefix_tokens": family.prefix_tokens, "suffix_tokens": family.suffix_tokens} | dict(own)
+    names = ("prefix_tokens", "suffix_tokens", "context_tokens")
+    windows = {name: getattr(family, name) for name in names} | dict(own)
     return ModelSpec(
         name=str(own.get("name") or folder.resolve().name),
         family=family.name,
@@ -220,7 +223,8 @@ def _spec(family: Family, config: Config, own: Mapping[str, Any], tokenizer: Tok
         sub_block=int(own.get("sub_block", family.sub_block)),
         policy=str(own.get("policy", family.policy)),
         prefix_tokens=min(shape.max_positions // 2, positive(windows, "prefix_tokens")),
-        suffix_tokens=min(shape.max_positions // 4, positive(windows, "suffix_tokens")),
+        suffix_tokens=min(shape.max_positions // 8, positive(windows, "suffix_tokens")),
+        context_tokens=min(shape.max_positions // 8, int(windows["context_tokens"])),
         prefix_id=marks.get("prefix_id", -1),
         suffix_id=marks.get("suffix_id", -1),
         middle_id=marks.get("middle_id", -1),

@@ -172,6 +172,7 @@ def gemma_spec(folder: Path, config: dict[str, Any], end_ids: tuple[int, ...]) -
         uniform=UniformNoise(**{k: v for k, v in chosen.items() if v is not None}),
         prefix_tokens=3072,
         suffix_tokens=1024,
+        context_tokens=1024,
     )
 
 

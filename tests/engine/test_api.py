@@ -108,6 +108,21 @@ def test_a_disk_that_refuses_costs_the_cache_not_the_completion(tmp_path, monkey
     assert "full" in str(engine.storage_warning)
 
 
+def test_the_draft_is_told_as_far_as_it_is_final():
+    seen = []
+    result = scripted_engine("return x + y + z").complete(request(), on_draft=seen.append)
+    assert len(seen) > 1
+    assert all(result.text.startswith(text) for text in seen)
+    assert seen == sorted(seen, key=len)
+
+
+def test_a_forgotten_document_starts_cold():
+    engine = Engine(tiny_model())
+    engine.complete(request())
+    engine.forget("a.py")
+    assert engine.complete(request()).prompt.cached == 0
+
+
 def test_candidates_are_distinct_ranked_and_each_past_the_gate():
     result = Engine(tiny_model(4)).complete(request("x = 1\ny = ", "\n", candidates=4, max_tokens=6))
     texts = [result.text, *(o.text for o in result.others)]

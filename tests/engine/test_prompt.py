@@ -1,10 +1,13 @@
 """Windows depend on the text alone and move in steps; prompts keep their order and bounds."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import PREFIX, SPEC, SUFFIX, tiny_model
 
+from remask.contract.messages import Snippet
 from remask.engine.prompt import build_prompt, prefix_window, suffix_window
 
 LINES = "".join(f"line {i} of the file\n" for i in range(200))
@@ -22,6 +25,28 @@ def test_suffix_comes_first_and_nothing_stands_between_prefix_and_middle(model):
 def test_no_suffix_part_where_nothing_follows(model):
     assert build_prompt(model, "ab", "").tokens == [PREFIX, *b"ab"]
     assert build_prompt(model, "", "").tokens == [PREFIX]
+
+
+def snippets(*texts):
+    return [Snippet(f"{i}.py", text) for i, text in enumerate(texts)]
+
+
+def test_other_files_stand_first_and_the_most_useful_next_to_the_hole(model):
+    spec = replace(SPEC, context_tokens=40)
+    reading = replace(model, spec=spec)
+    tokens = build_prompt(reading, "ab", "", context=snippets("one", "two")).tokens
+    assert bytes(tokens[: tokens.index(PREFIX)]) == b"# 1.py\ntwo\n\n# 0.py\none\n\n"
+    assert tokens[tokens.index(PREFIX) :] == [PREFIX, *b"ab"]
+
+
+def test_other_files_that_do_not_fit_are_left_out_whole(model):
+    reading = replace(model, spec=replace(SPEC, context_tokens=20))
+    tokens = build_prompt(reading, "ab", "", context=snippets("one", "x" * 30, "two")).tokens
+    assert bytes(tokens[: tokens.index(PREFIX)]) == b"# 0.py\none\n\n"
+
+
+def test_a_checkpoint_that_never_saw_other_files_reads_none(model):
+    assert build_prompt(model, "ab", "", context=snippets("one")).tokens == [PREFIX, *b"ab"]
 
 
 def test_typing_appends(model):
