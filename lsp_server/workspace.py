@@ -80,8 +80,9 @@ class Workspace:
         finally:
             if shown:
                 self.status.end()
-        if request.purpose is Purpose.COMPLETE and result.reason is not Reason.ENGINE:
-            self.pace.answered(time.monotonic() - started)
+        spent = time.monotonic() - started
+        if request.purpose is Purpose.COMPLETE and (result.reason is not Reason.ENGINE or spent > 1.0):
+            self.pace.answered(spent)
         return result
 
     def _heard(self, event: Event, document: Document, _: list[Change]) -> None:

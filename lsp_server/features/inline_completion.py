@@ -25,6 +25,7 @@ from remask.lsp_server.workspace import Workspace
 log = logging.getLogger(__name__)
 
 SPECULATE_AFTER_S = 0.15
+READ_ON_FACTOR = 4  # times the deadline, for a file that could not be read in time
 _OVERTAKEN = frozenset({Reason.CANCELLED, Reason.STALE})
 """Reasons that say nothing about the place where the cursor is now."""
 
@@ -132,6 +133,7 @@ class InlineCompletion:
         delay = 0.0 if invoked else self._delay(place)
         result = await workspace.turns.wait(workspace.turns.take(self._ask_after(delay, request)))
         if not result.text:
+            self._read_on(place, request, result)
             return result.reason
         texts, reason = tidied([result.text, *(other.text for other in result.others)], place)
         if not texts:
@@ -171,6 +173,18 @@ class InlineCompletion:
         now = asyncio.Event()
         work = self._write_ahead(after_it, replace(request, purpose=Purpose.SPECULATE), now)
         self._ahead = _Ahead(place.key, after_it.prefix, after, workspace.turns.take(work), now)
+
+    def _read_on(self, place: Place, request: CompletionRequest, result: CompletionResult) -> None:
+        """Where the time was up before anything was written, let the engine go on while nothing else is to do.
+
+        A slow machine reads a newly opened file for longer than a user waits; the next request finds it read.
+        """
+        if result.reason is not Reason.DEADLINE or not self._workspace.options.speculate or place.selected:
+            return
+        now = asyncio.Event()
+        deadline_ms = min(READ_ON_FACTOR * request.deadline_ms, 600_000)
+        work = self._write_ahead(place, replace(request, purpose=Purpose.SPECULATE, deadline_ms=deadline_ms), now)
+        self._ahead = _Ahead(place.key, place.prefix, place.suffix, self._workspace.turns.take(work), now)
 
     async def _write_ahead(self, place: Place, request: CompletionRequest, now: asyncio.Event) -> None:
         try:

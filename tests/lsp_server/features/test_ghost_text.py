@@ -105,6 +105,20 @@ async def test_work_ahead_gives_way_to_typing(inside: Any) -> None:
     assert client.engine.most == 1
 
 
+async def slow_at_first(request: CompletionRequest) -> CompletionResult:
+    if request.purpose is Purpose.SPECULATE:
+        return CompletionResult(text="found later", reason=Reason.LINE, language="python")
+    return CompletionResult(text="", reason=Reason.DEADLINE, language="python")
+
+
+async def test_a_file_that_takes_long_to_read_is_read_on_while_idle(inside: Any) -> None:
+    client = await started(inside, slow_at_first, "x = ", speculate=True)
+    assert await client.complete(URI, 0, 4) is None
+    assert only_item(await client.complete(URI, 0, 4))[0] == "found later", "the next request joins the work"
+    first, ahead = client.engine.requests[:2]
+    assert (ahead.purpose, ahead.deadline_ms) == (Purpose.SPECULATE, 4 * first.deadline_ms)
+
+
 async def test_nothing_is_done_ahead_where_the_option_says_so(inside: Any) -> None:
     client = await started(inside, counting, "x = ", speculate=False)
     await client.complete(URI, 0, 4)
