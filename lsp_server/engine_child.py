@@ -31,7 +31,16 @@ _numbers = itertools.count(1)
 
 def service_command(options: ServerOptions) -> list[str]:
     """The command that starts the engine with these options, but for its socket."""
-    command = [sys.executable, "-m", "remask.engine.service", "--device", options.device, "--dtype", options.dtype]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "remask.engine.service",
+        "--device",
+        options.device,
+        "--dtype",
+        options.dtype,
+    ]
     return command if options.model is None else [*command, "--model", str(options.model)]
 
 
