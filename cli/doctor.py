@@ -19,9 +19,10 @@ from rich.text import Text
 
 from remask.cli.options import engine_options, load_engine
 from remask.contract.errors import RemaskError
-from remask.contract.messages import CompletionRequest
+from remask.contract.messages import CompletionRequest, Reason
 from remask.contract.places import cache_dir, runtime_dir
-from remask.grammars import grammars
+from remask.contract.reasons import explain
+from remask.grammars import GrammarError, grammars
 
 if TYPE_CHECKING:
     from remask.engine.api import Engine
@@ -43,9 +44,10 @@ class Check:
 
 
 @click.command()
+@click.option("--reasons", is_flag=True, help="Also explain the reasons that completions end or stay empty with.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
-def doctor(as_json: bool, model: Path | None, device: str, dtype: str) -> int:
+def doctor(reasons: bool, as_json: bool, model: Path | None, device: str, dtype: str) -> int:
     """Check this installation and complete a line with it."""
     checks = []
     for check in run_checks(lambda: load_engine(model, device, dtype, cache=False)):
@@ -54,9 +56,12 @@ def doctor(as_json: bool, model: Path | None, device: str, dtype: str) -> int:
             _print(check)
     healthy = all(c.ok or c.warning for c in checks)
     if as_json:
-        click.echo(json.dumps({"ok": healthy, "checks": [asdict(c) for c in checks]}))
+        explained = {reason.value: explain(reason) for reason in Reason} if reasons else {}
+        click.echo(json.dumps({"ok": healthy, "checks": [asdict(c) for c in checks], "reasons": explained}))
     else:
         click.echo("Everything works." if healthy else "Something needs your attention: see above.")
+        if reasons:
+            _print_reasons()
     return 0 if healthy else 1
 
 
@@ -64,7 +69,7 @@ def run_checks(load: Callable[[], Engine]) -> Iterator[Check]:
     """All checks, the slow ones last."""
     yield from (_package(name) for name in PACKAGES)
     yield Check("python", sys.version_info >= (3, 11), sys.version.split()[0], "Remask needs Python 3.11 or newer.")
-    yield Check("languages", bool(grammars()), ", ".join(sorted(g.name for g in grammars())), "Install Remask again.")
+    yield _languages()
     yield _folder("cache folder", cache_dir)
     yield _folder("socket folder", runtime_dir)
     yield _neovim()
@@ -76,6 +81,19 @@ def _package(name: str) -> Check:
         return Check(name, True, version(name))
     except PackageNotFoundError:
         return Check(name, False, "not installed", "Install Remask again with its dependencies (make setup).")
+
+
+def _languages() -> Check:
+    """Each grammar with its parser, which is a package of its own."""
+    fit, unfit = [], []
+    for grammar in sorted(grammars(), key=lambda g: g.name):
+        try:
+            _ = grammar.language
+            fit.append(grammar.name)
+        except GrammarError:
+            unfit.append(grammar.name)
+    said = ", ".join(fit) + (f"; without a parser: {', '.join(unfit)}" if unfit else "")
+    return Check("languages", bool(fit) and not unfit, said, "Install Remask again with its dependencies.")
 
 
 def _folder(name: str, find: Callable[[], Path]) -> Check:
@@ -132,6 +150,13 @@ def _families() -> Check:
         f"{title} {'/'.join(f'{s:g}' for s in sizes)} B" for title, sizes in families_that_fit().items() if sizes
     ]
     return Check("families that fit", bool(fitting), "; ".join(fitting), "Free some memory.", warning=True)
+
+
+def _print_reasons() -> None:
+    console = Console(highlight=False)
+    console.print("\nWhy a completion ended, or why there was none:")
+    for reason in Reason:
+        console.print(Text.assemble((f"  {reason.value:<18}", "bold"), explain(reason)), soft_wrap=True)
 
 
 def _print(check: Check) -> None:

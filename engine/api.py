@@ -146,12 +146,12 @@ class Engine:
         rules = stop_rules(grammar, request, self.model.spec)
         session = self._open(request.document)
         greedy = Request(session, policy, budget, on_draft=on_draft)
-        attempts = [self._attempt(greedy, prompt, rules, gate, request.suffix)]
+        attempts = [self._attempt(greedy, prompt, rules, gate, request)]
         for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
             if len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
                 break
             drawn = Request(session, policy, budget, temperature=TEMPERATURE, seed=seed)
-            attempts.append(self._attempt(drawn, prompt, rules, gate, request.suffix))
+            attempts.append(self._attempt(drawn, prompt, rules, gate, request))
         self._sessions.trim()
         best, *others = distinct(attempts) or attempts[:1]
         first = attempts[0]
@@ -171,13 +171,15 @@ class Engine:
             ),
         )
 
-    def _attempt(self, hole: Request, prompt: Prompt, rules: StopRules, gate: Gate | None, suffix: str) -> Attempt:
+    def _attempt(
+        self, hole: Request, prompt: Prompt, rules: StopRules, gate: Gate | None, request: CompletionRequest
+    ) -> Attempt:
         """Read what the session lacks of the prompt, decode, and judge."""
         counts = self._decoder.prepare(hole, prompt)
         prompted = time.monotonic()
         draft, ended = self._decoder.decode(hole, rules)
         decode_ms = _milliseconds(prompted, time.monotonic())
-        finished = finish(draft, ended, suffix, gate)
+        finished = finish(draft, ended, request.prefix, request.suffix, gate)
         return Attempt(
             text=finished.text,
             reason=finished.reason,

@@ -23,7 +23,7 @@ class Finished:
     detail: str = ""
 
 
-def finish(draft: str, ended: Reason, suffix: str, judge: Gate | None) -> Finished:
+def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | None) -> Finished:
     """Trim and judge a draft that ended for the reason `ended`; without a judge only trim it."""
     if ended is Reason.CANCELLED:
         return Finished("", ended)
@@ -33,7 +33,7 @@ def finish(draft: str, ended: Reason, suffix: str, judge: Gate | None) -> Finish
     if not draft.strip():
         return Finished("", Reason.EMPTY, "The model has nothing to add here.")
     best = Finished("", Reason.SYNTAX, "Every reading of the draft would add a syntax error.")
-    for reading in without_overlap(draft, suffix):
+    for reading in readings(draft, prefix, suffix):
         if not reading.strip():
             return Finished("", Reason.DUPLICATE, "All of the draft stands after the cursor already.")
         if judge is None:
@@ -44,6 +44,16 @@ def finish(draft: str, ended: Reason, suffix: str, judge: Gate | None) -> Finish
         if len(verdict.text.strip()) > len(best.text.strip()):
             best = Finished(verdict.text.rstrip(), verdict.reason, verdict.detail)
     return best
+
+
+def readings(draft: str, prefix: str, suffix: str) -> list[str]:
+    """What the draft may mean between `prefix` and `suffix`, best first: the gate takes the first that holds.
+
+    From the start of a line with code on it, a draft may be a line of its own even where the model left out its end.
+    """
+    found = without_overlap(draft, suffix)
+    own_line = (not prefix or prefix.endswith("\n")) and bool(suffix.partition("\n")[0].strip())
+    return [f"{draft}\n", *found] if own_line and not draft.endswith("\n") else found
 
 
 def tidy(draft: str, ended: Reason, suffix: str) -> str:

@@ -8,6 +8,7 @@ from tiny import tiny_model
 from remask.cli.doctor import run_checks
 from remask.cli.main import run_command
 from remask.contract.errors import ModelError
+from remask.contract.messages import Reason
 from remask.engine.api import Engine
 
 
@@ -31,7 +32,9 @@ def test_broken_model_and_folder_are_named_with_advice(monkeypatch, tmp_path):
 
 @pytest.mark.model
 def test_json(capsys):
-    assert run_command(["doctor", "--json"]) == 0
+    assert run_command(["doctor", "--json", "--reasons"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ok"] is True
+    assert set(report["reasons"]) == {reason.value for reason in Reason}
+    assert all(report["reasons"].values())
     assert {"name", "ok", "detail", "advice", "warning"} == set(report["checks"][0])

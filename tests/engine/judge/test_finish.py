@@ -46,12 +46,26 @@ class Fake:
     ],
 )
 def test_finish(draft, ended, suffix, refused, text, reason):
-    finished = finish(draft, ended, suffix, Fake(refused))
+    finished = finish(draft, ended, "x", suffix, Fake(refused))
     assert (finished.text, finished.reason) == (text, reason)
 
 
 def test_without_a_judge_the_draft_is_only_trimmed():
-    assert finish("x = (\n", Reason.LINE, "\n", None).text == "x = ("
+    assert finish("x = (\n", Reason.LINE, "", "\n", None).text == "x = ("
+
+
+@pytest.mark.parametrize(
+    ("draft", "prefix", "suffix", "text"),
+    [
+        ("    a = 1", "def f():\n", "    b = 2\n", "    a = 1\n"),
+        ("import re", "", "import json\n", "import re\n"),
+        ("import re\n", "", "import json\n", "import re\n"),
+        ("a = 1", "x = 0\n", "\n", "a = 1"),
+        ("a, ", "f(", "b)\n", "a, "),
+    ],
+)
+def test_a_line_before_code_is_a_line_of_its_own(draft, prefix, suffix, text):
+    assert finish(draft, Reason.END, prefix, suffix, None).text == text
 
 
 def test_white_space_before_more_code_stays():

@@ -33,7 +33,7 @@ def test_a_file_that_parses_still_parses_when_the_break_lies_beyond_the_window(d
     ],
 )
 def test_closing_marks_inside_strings_are_not_counted_as_overlap(prefix, draft, suffix):
-    finished = finish(draft, Reason.LINE, suffix, Gate(PYTHON, prefix, suffix))
+    finished = finish(draft, Reason.LINE, prefix, suffix, Gate(PYTHON, prefix, suffix))
     ast.parse(prefix + finished.text + suffix)
     assert finished.text == draft
 
@@ -47,4 +47,4 @@ def test_closing_marks_inside_strings_are_not_counted_as_overlap(prefix, draft, 
     ],
 )
 def test_a_draft_never_runs_into_code_behind_the_cursor(prefix, draft, suffix, text):
-    assert finish(draft, Reason.END, suffix, Gate(PYTHON, prefix, suffix)).text == text
+    assert finish(draft, Reason.END, prefix, suffix, Gate(PYTHON, prefix, suffix)).text == text
