@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from remask.contract.errors import ModelError
+from remask.contract.errors import InputError, ModelError
 
 if TYPE_CHECKING:
     from remask.engine.models.facts import Facts
@@ -29,7 +29,12 @@ def list_models(as_json: bool) -> None:
     from remask.engine.models.choice import find_model, known_models
     from remask.engine.models.facts import facts_of
 
-    used, found, others = find_model(None), [], []
+    found, others = [], []
+    try:
+        used = find_model(None)
+    except InputError as error:
+        used = None
+        click.echo(str(error), err=True)
     for folder in known_models():
         try:
             found.append(facts_of(folder))
@@ -92,7 +97,7 @@ def described(facts: Facts) -> dict[str, str]:
         "family": facts.family,
         "regime": facts.regime,
         "parameters": f"{facts.parameters / 1e9:.3f} billion",
-        "memory": f"{facts.memory / 1e9:.1f} GB in 16 bits with 4,096 tokens of context"
+        "memory": f"{facts.memory / 1e9:.1f} GB with 4,096 tokens of context"
         + ("" if facts.fits else " (more than is free here)"),
         "infilling": facts.infilling,
         "KV cache": facts.cache,

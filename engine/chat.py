@@ -12,6 +12,7 @@ from remask.contract.errors import ModelError
 from remask.engine.models.model import Model
 
 FENCE = "```"
+BEGIN = "<bos>"  # what Gemma's prompts start with; other formats have no such token
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,9 @@ def chat_prompt(model: Model, prefix: str, suffix: str, language: str, others: s
         f"Reply with one code block: the unfinished last line of the first part, and what goes between the parts. "
         f"The first part:\n{FENCE}\n{prefix}\n{FENCE}"
     )
+    start = model.tokenizer.token_to_id(BEGIN)
     return [
+        *([] if start is None else [int(start)]),
         _mark(model, turns.user[0]),
         *model.encode(turns.user[1] + asked),
         _mark(model, turns.close),

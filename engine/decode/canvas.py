@@ -46,14 +46,16 @@ class Canvas:
         return self.filled()[:closed]
 
 
-def first_window(open_: Tensor, size: int) -> Tensor:
+def first_window(open_: Tensor, size: int, start: int = 0) -> Tensor:
     """The open positions of the first stretch of `size` that has any ([B] bool); all of them where size is 0.
+
+    Stretches are counted from the block's start, `start` positions before the canvas.
 
     Source: the sub-blocks of Fast-dLLM v2 (Wu et al. 2025).
     """
     if size == 0:
         return open_
-    number = torch.arange(len(open_)) // size
+    number = torch.arange(start, start + len(open_)) // size
     return open_ & (number == number[open_].min())
 
 
@@ -77,12 +79,12 @@ def accepted(draft: list[int], own: list[int]) -> int:
     return next((i for i, (d, o) in enumerate(zip(draft, own, strict=False)) if d != o), len(draft))
 
 
-def resize(canvas: Canvas, expand_id: int, delete_id: int) -> Canvas:
-    """Turn each expand token into two masks and drop each delete token. Source: DreamOn (Wu et al. 2025)."""
+def resize(canvas: Canvas, expand_id: int, dropped: set[int]) -> Canvas:
+    """Drop each of the `dropped` tokens and turn each expand token into two masks. Source: DreamOn (Wu et al. 2025)."""
     kept: list[tuple[int, bool, float]] = []
     mask = canvas.mask_id
     for token, open_, confidence in zip(canvas.filled(), canvas.open.tolist(), canvas.confidence.tolist(), strict=True):
-        if token == delete_id:
+        if token in dropped:
             continue
         kept += [(mask, True, 0.0)] * 2 if token == expand_id else [(token, open_, confidence)]
     resized = Canvas(len(kept), mask)

@@ -21,27 +21,31 @@ Enough = Callable[[list[int]], bool]
 def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) -> Canvas:
     """Commit confident predictions until the canvas is resolved or its start is enough.
 
-    Also ends when the passes run out or the request is cancelled. Where the passes run out, a verified
+    Also ends when the passes, the time or the request do. Where the passes run out, a verified
     draft ends at the first open position (verifying goes on from there anyway); an unverified one takes
     the best predictions for what is open.
     """
     policy, spec = request.policy, reader.spec
     for number in range(policy.passes):
-        if canvas.resolved or request.budget.cancelled() or (number and enough(canvas.leading_run())):
+        if canvas.resolved or request.budget.spent(len(request.written)) is not None:
+            break
+        if number and enough(canvas.leading_run()):
             break
         last = policy.verify is Verify.OFF and number + 1 >= policy.passes
-        step(reader, request, canvas, 0.0 if last else policy.threshold)
+        step(reader, request, canvas, policy.threshold, everything=last)
         if spec.expand_id >= 0:
-            canvas = resize(canvas, -1 if last else spec.expand_id, spec.delete_id)
+            dropped = {spec.delete_id, spec.expand_id} if last else {spec.delete_id}
+            canvas = resize(canvas, spec.expand_id, dropped)
     return canvas
 
 
-def step(reader: Reader, request: Request, canvas: Canvas, threshold: float) -> None:
-    """One denoising pass: predict the open positions, commit those that are sure, at least one."""
+def step(reader: Reader, request: Request, canvas: Canvas, threshold: float, *, everything: bool = False) -> None:
+    """One denoising pass: predict the open positions, commit those that are sure, at least one; or all of them."""
     # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
     temperature = 0.0 if request.policy.verify is Verify.EXACT else request.temperature
     chosen, sure = choose(reader.predict(request, canvas), temperature, reader.generator(request))  # [R] each
     predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
     predicted[canvas.open], probability[canvas.open] = chosen.cpu(), sure.cpu()
-    window = first_window(canvas.open, reader.spec.sub_block if threshold else 0)
-    canvas.commit(predicted, probability, commit_confident(probability, window, threshold))
+    window = first_window(canvas.open, reader.spec.sub_block, start=len(request.pending))
+    chosen_now = canvas.open.clone() if everything else commit_confident(probability, window, threshold)
+    canvas.commit(predicted, probability, chosen_now)

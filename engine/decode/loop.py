@@ -49,6 +49,8 @@ class Decoder:
                 run = canvas.leading_run()
                 request.sureness += canvas.confidence[: len(run)].clamp_min(LEAST).log().tolist()
                 ended = self._take(request, run, rules)
+                if ended is None and not canvas.resolved:
+                    continue  # out of time in the middle of a canvas
                 if ended is None and self._reader.one_canvas:
                     ended = self._model.decode(request.written), Reason.END
                 if ended is None:

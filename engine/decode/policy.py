@@ -64,9 +64,10 @@ def policy_named(name: str, spec: ModelSpec) -> Policy:
 
     Raises InputError for an unknown policy, and for one that verifies with weights that cannot.
     """
-    policy = POLICIES.get(spec.policy if name == "default" else name)
+    wanted = spec.policy if name == "default" else name
+    policy = POLICIES.get(wanted)
     if policy is None:
-        raise InputError(f"There is no policy {name!r}; there are {', '.join(POLICIES)}.")
+        raise InputError(f"There is no policy {wanted!r}; there are {', '.join(POLICIES)}.")
     if policy.verify is Verify.EXACT and not spec.verifies:
         unverified = ", ".join(p.name for p in POLICIES.values() if p.verify is Verify.OFF)
         raise InputError(

@@ -24,6 +24,7 @@ INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 SUMS = "SHA256SUMS"
 HEAD = "lm_head.weight"
+STORED = {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8}
 ALIGNMENT = 64  # elements; every view starts on a cache line
 CHUNK_ROWS = 512  # rows dequantised at a time: bounds the float32 copy that a narrower result needs
 
@@ -48,14 +49,14 @@ def read_weights(folder: Path, shape: Shape, *, dtype: torch.dtype, device: torc
     ModelError for missing, damaged, superfluous or misshapen tensors; nothing is kept then.
     """
     shards = _shards(folder)
-    if any(HEAD in names for names in shards.values()):
-        shape = replace(shape, tied_embeddings=False)  # some checkpoints untie the head and leave the flag
+    shape = _as_stored(shape, {name for names in shards.values() for name in names})
     weights = _allocate(expected_tensors(shape), dtype, device)
     missing = set(weights)
     sums = _checksums(folder)
     for path, names in shards.items():
         _verify(path, sums.get(path.name))
         unknown = [n for n in names if n.removesuffix("_scale") not in weights]
+        _refuse_foreign_scales(path, names)
         if unknown:
             raise ModelError(f"The shard {path.name} holds {unknown[0]!r}, which the model does not have.")
         with _open(path) as shard:
@@ -65,6 +66,21 @@ def read_weights(folder: Path, shape: Shape, *, dtype: torch.dtype, device: torc
     if missing:
         raise ModelError(f"The checkpoint in {folder} lacks {min(missing)!r} ({len(missing)} tensors missing).")
     return weights
+
+
+def _as_stored(shape: Shape, names: set[str]) -> Shape:
+    """The shape with the parts that are stored although the config does not say so: a head of its own, biases, norms.
+
+    Some checkpoints untie the head and leave the flag; some families have both Qwen2- and Qwen3-shaped members.
+    """
+    first = "model.layers.0.self_attn."
+    return replace(
+        shape,
+        tied_embeddings=shape.tied_embeddings and HEAD not in names,
+        qkv_bias=shape.qkv_bias or f"{first}q_proj.bias" in names,
+        o_bias=shape.o_bias or f"{first}o_proj.bias" in names,
+        qk_norm=shape.qk_norm or f"{first}q_norm.weight" in names,
+    )
 
 
 def expected_tensors(shape: Shape) -> dict[str, tuple[int, ...]]:
@@ -119,18 +135,30 @@ def _shards(folder: Path) -> dict[Path, list[str]]:
             shards: dict[Path, list[str]] = {}
             for name, file in placed.items():
                 shards.setdefault(folder / Path(file).name, []).append(name)
-        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise ModelError(f"The index {folder / INDEX} cannot be read.") from None
         return shards
     if (folder / SINGLE).is_file():
         with _open(folder / SINGLE) as shard:
             return {folder / SINGLE: list(shard.keys())}
-    if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
+    if any(path.suffix in {".bin", ".pt", ".pth", ".pkl", ".ckpt"} for path in folder.iterdir()):
         raise ModelError(
             f"The checkpoint in {folder} is a pickle, which can run code when it is loaded.",
             advice="Convert it to safetensors.",
         )
     raise ModelError(f"There are no weights in {folder}: no {SINGLE} and no {INDEX}.")
+
+
+def _refuse_foreign_scales(path: Path, names: list[str]) -> None:
+    """Scales belong to int8 rows; beside another type they are some quantisation that would be read wrong."""
+    scaled = [n.removesuffix("_scale") for n in names if n.endswith("_scale")]
+    if not scaled:
+        return
+    with _open(path) as shard:
+        stored = set(shard.keys())
+        for name in scaled:
+            if name in stored and shard.get_slice(name).get_dtype() != "I8":
+                raise ModelError(f"{name} in {path.name} is quantised in a way that Remask does not read.")
 
 
 def _allocate(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
@@ -150,10 +178,14 @@ def _read_tensor(shard: safe_open, file: str, name: str, target: Tensor) -> None
     """Fill `target` from the shard, dequantised where it holds int8 rows."""
     try:
         stored: Tensor = shard.get_tensor(name)
+        if stored.dtype not in STORED:
+            raise ModelError(f"{name} in {file} is stored as {stored.dtype}, which Remask does not read.")
         scale: Tensor | None = shard.get_tensor(f"{name}_scale") if stored.dtype == torch.int8 else None
     except SafetensorError as error:
         raise ModelError(f"The shard {file} does not hold {name!r} as promised ({error}).") from None
-    if stored.shape != target.shape or (scale is not None and scale.shape != stored.shape[:1]):
+    if scale is not None and (stored.ndim != 2 or scale.shape != stored.shape[:1]):
+        raise ModelError(f"The int8 matrix {name} has scales of the shape {tuple(scale.shape)}, not one a row.")
+    if stored.shape != target.shape:
         raise ModelError(f"{name} has the shape {tuple(stored.shape)}, and config.json says {tuple(target.shape)}.")
     if scale is None:
         target.copy_(stored)
@@ -189,7 +221,11 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 
 def _verify(path: Path, expected: str | None) -> None:
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError:  # a name that no file can have
+        there = False
+    if not there:
         raise ModelError(
             f"The weight shard {path} is missing.", advice="Install Remask again, or name a whole checkpoint."
         )

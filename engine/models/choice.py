@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from remask.contract.errors import InputError, StorageError
@@ -24,9 +25,8 @@ def find_model(source: str | Path | None) -> Path:
     """
     if source is None:
         return chosen_model() or DEFAULT_MODEL
-    folder = Path(source).expanduser()
-    if str(source) and folder.is_dir():
-        return folder.resolve()
+    if (folder := _folder(str(source))) is not None:
+        return folder
     if re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):
         cached = _in_hub_cache(str(source))
         if cached is not None:
@@ -38,12 +38,19 @@ def find_model(source: str | Path | None) -> Path:
 
 
 def chosen_model() -> Path | None:
-    """The folder remembered by `choose_model`; None where none is, or where it is gone."""
+    """The folder remembered by `choose_model`; None where none is. Raises InputError where it is gone."""
     try:
-        folder = Path(json.loads((config_dir() / CHOICE).read_text(encoding="utf-8"))["model"])
-    except (OSError, ValueError, KeyError, TypeError, StorageError):
+        text = (config_dir() / CHOICE).read_text(encoding="utf-8")
+    except (OSError, StorageError):
         return None
-    return folder if folder.is_dir() else None
+    back = "'remask model use default' goes back to the default model."
+    try:
+        named = str(json.loads(text)["model"])
+    except (ValueError, KeyError, TypeError):
+        raise InputError("The choice of a model cannot be read.", advice=back) from None
+    if (folder := _folder(named)) is None:
+        raise InputError(f"The chosen model {named} is gone.", advice=back)
+    return folder
 
 
 def choose_model(folder: Path | None) -> None:
@@ -63,15 +70,28 @@ def choose_model(folder: Path | None) -> None:
 def known_models() -> list[Path]:
     """The default model, the chosen one, and checkpoints of known families in the local hub cache."""
     found = [DEFAULT_MODEL]
-    if (chosen := chosen_model()) is not None:
-        found.append(chosen)
+    with suppress(InputError):
+        if (chosen := chosen_model()) is not None:
+            found.append(chosen)
     return list(dict.fromkeys([*found, *_hub_snapshots()]))
+
+
+def _folder(source: str) -> Path | None:
+    """The folder of that name, if there is one; an odd name is only not there."""
+    try:
+        folder = Path(source).expanduser()
+        return folder.resolve() if source and folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
 
 
 def _in_hub_cache(name: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    path = try_to_load_from_cache(name, "config.json")
+    try:
+        path = try_to_load_from_cache(name, "config.json")
+    except ValueError:  # not a name that the hub could have
+        return None
     return Path(path).parent if isinstance(path, str) else None
 
 

@@ -6,6 +6,7 @@ Knows the names that published checkpoints use; knows no family's way of denoisi
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from remask.contract.errors import ModelError
 from remask.engine.models.spec import Shape
 
 Config = Mapping[str, Any]
+
+LARGEST = 10**9  # of any size in a config
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def dense_shape(config: Config, *, qkv_bias: bool, qk_norm: bool) -> Shape:
         vocab=positive(config, "vocab_size"),
         max_positions=positive(config, "max_position_embeddings"),
         rope_theta=_rope_theta(config),
-        norm_eps=float(config["rms_norm_eps"]),
+        norm_eps=_above_zero("rms_norm_eps", float(config["rms_norm_eps"])),
         tied_embeddings=bool(config.get("tie_word_embeddings", False)),
         qkv_bias=qkv_bias or biases,
         o_bias=biases,
@@ -63,17 +66,21 @@ def dense_shape(config: Config, *, qkv_bias: bool, qk_norm: bool) -> Shape:
 def positive(values: Config, name: str) -> int:
     """A whole number above 0. Raises KeyError or ValueError."""
     value = values[name]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is a whole number above 0, not {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST:
+        raise ValueError(f"{name} is a whole number above 0 and not absurdly large, not {value!r}")
     return value
 
 
 def _rope_theta(config: Config) -> float:
     nested = config.get("rope_parameters") or {}
     theta = float(config["rope_theta"] if "rope_theta" in config else nested["rope_theta"])
-    if theta <= 0:
-        raise ValueError(f"rope_theta is above 0, not {theta}")
-    return theta
+    return _above_zero("rope_theta", theta)
+
+
+def _above_zero(name: str, value: float) -> float:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} is above 0, not {value}")
+    return value
 
 
 def _qwen2(config: Config) -> bool:
@@ -83,11 +90,17 @@ def _qwen2(config: Config) -> bool:
 def _refuse_unknown_parts(config: Config) -> None:
     """What the native transformer would silently compute wrong."""
     rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if not isinstance(rope, Mapping):
+        raise ValueError(f"rope_scaling is an object, not {rope!r}")
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":
         raise ModelError(f"Remask does not compute rotary positions of the kind {kind!r} yet.")
     if config.get("use_sliding_window"):
         raise ModelError("Remask does not compute sliding-window attention yet.")
+    if config.get("quantization_config"):
+        raise ModelError("Remask does not read checkpoints that are quantised in this way; it reads int8 rows only.")
+    if config.get("num_experts"):
+        raise ModelError("Remask's own transformer is dense; it does not run mixtures of experts.")
     if config.get("mlp_bias"):
         raise ModelError("Remask does not compute MLP biases yet.")
     activation = config.get("hidden_act", "silu")

@@ -11,6 +11,7 @@ import torch
 
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.families import FAMILIES, read_spec
+from remask.engine.models.model import choose_device, choose_dtype
 from remask.engine.models.spec import Layout, ModelSpec, Regime
 
 CONTEXT_TOKENS = 4096  # of KV state that memory is reckoned with
@@ -31,7 +32,7 @@ PUBLISHED_SIZES = {  # billions of parameters of the checkpoints that people use
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A checkpoint in numbers and words. Memory is in bytes, for weights in `dtype_bytes` and 4,096 tokens of KV."""
+    """A checkpoint in numbers and words. Memory is in bytes, as the weights would be held here."""
 
     name: str
     folder: str
@@ -50,7 +51,8 @@ class Facts:
 def facts_of(folder: Path) -> Facts:
     """Read what the folder's files say. Raises ModelError where they are missing, damaged or of an unknown kind."""
     spec = read_spec(folder, read_tokenizer(folder))
-    memory = memory_needed(spec.shape.parameters, spec.shape.kv_values_per_token)
+    width = choose_dtype("auto", choose_device("auto")).itemsize
+    memory = memory_needed(spec.shape.parameters, spec.shape.kv_values_per_token, width)
     return Facts(
         name=spec.name,
         folder=str(folder),
@@ -112,4 +114,6 @@ def _infilling(spec: ModelSpec) -> str:
 def _cache(spec: ModelSpec) -> str:
     if spec.regime is Regime.BIDIRECTIONAL:
         return "off (nothing stays valid)"
+    if spec.regime is Regime.UNIFORM:
+        return "on while the prompt is shorter than the sliding window"
     return f"whole blocks of {spec.block_size}" if spec.regime is Regime.BLOCK_CAUSAL else "on"

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from remask.contract.errors import ModelError
-from remask.engine.models.config import read_json
+from remask.engine.models.config import positive, read_json
 from remask.engine.models.kv import KVCache
 from remask.engine.models.spec import Layout, ModelSpec, Regime, Shape, UniformNoise
 from remask.engine.models.transformer import Pass, Transformer
@@ -146,7 +146,7 @@ def load_gemma(folder: Path, *, dtype: torch.dtype, device: torch.device) -> Gem
     return GemmaTransformer(network, _shape(read_json(folder / "config.json")))
 
 
-def gemma_spec(folder: Path, config: dict[str, Any], end_ids: tuple[int, ...]) -> ModelSpec:
+def gemma_spec(name: str, config: dict[str, Any], end_ids: tuple[int, ...]) -> ModelSpec:
     """The spec of a DiffusionGemma checkpoint; `config` holds its generation settings, too."""
     sampler = config.get("sampler_config") or {}
     chosen = {
@@ -157,19 +157,21 @@ def gemma_spec(folder: Path, config: dict[str, Any], end_ids: tuple[int, ...]) -
         "stable_steps": config.get("stability_threshold"),
         "confident_below": config.get("confidence_threshold"),
     }
+    noise = UniformNoise(**{k: v for k, v in chosen.items() if v is not None})
+    positive({"max_denoising_steps": noise.steps}, "max_denoising_steps")
     return ModelSpec(
-        name=folder.resolve().name,
+        name=name,
         family="diffusion-gemma",
         shape=_shape(config),
         regime=Regime.UNIFORM,
-        block_size=int(config.get("canvas_length") or 256),
+        block_size=positive({"canvas_length": config.get("canvas_length") or 256}, "canvas_length"),
         shift=0,
         verifies=False,
         mask_id=-1,
         end_ids=end_ids,
         layout=Layout.CHAT,
         policy="entropy_bound",
-        uniform=UniformNoise(**{k: v for k, v in chosen.items() if v is not None}),
+        uniform=noise,
         prefix_tokens=3072,
         suffix_tokens=1024,
         context_tokens=1024,

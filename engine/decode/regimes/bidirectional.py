@@ -40,7 +40,13 @@ class BidirectionalReader(Reader):
             lengths = lengths[:1]
         if len(lengths) == 1:
             return Canvas(lengths[0], self.spec.mask_id)
-        return max((Canvas(n, self.spec.mask_id) for n in lengths), key=lambda c: self._sureness(request, c))
+        tried: list[tuple[float, Canvas]] = []
+        for length in lengths:
+            if tried and request.budget.spent(0) is not None:
+                break
+            canvas = Canvas(length, self.spec.mask_id)
+            tried.append((self._sureness(request, canvas), canvas))
+        return max(tried, key=lambda pair: pair[0])[1]
 
     def predict(self, request: Request, canvas: Canvas) -> Tensor:
         """One pass over prefix, canvas and suffix."""

@@ -62,8 +62,8 @@ class UniformReader(Reader):
         current = torch.randint(0, vocab, (len(canvas),), generator=generator, device=device)
         best, conditioning, stable = current, None, Stability(noise)
         for step in range(noise.steps, 0, -1):
-            if request.budget.cancelled():
-                break
+            if request.budget.spent(len(request.written)) is not None:
+                return canvas  # not done: nothing of it is text yet
             request.forwards += 1
             logits = self._gemma.denoise(current, conditioning, _cache(request))
             logits = logits / (noise.t_min + (noise.t_max - noise.t_min) * (step / noise.steps))

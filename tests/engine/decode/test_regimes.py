@@ -80,6 +80,8 @@ def naive_blocks(weights, spec, prompt, count, threshold):
         block = tokens[start:] + [MASK] * (start + size - len(tokens))
         while MASK in block:
             masked = [i for i in range(size) if block[i] == MASK]
+            if spec.sub_block:  # counted from the start of the aligned block, as the published sampler does
+                masked = [i for i in masked if i // spec.sub_block == masked[0] // spec.sub_block]
             scores = row(tokens[:start] + block)
             rows = torch.stack([scores[start + i - spec.shift] for i in masked])
             for i, t in choose(rows, masked, threshold).items():
@@ -109,9 +111,9 @@ def test_unshifted_blocks_equal_the_naive_decoder(length, threshold):
 @pytest.mark.parametrize("threshold", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("length", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 19])
 def test_shifted_blocks_equal_the_naive_decoder(length, threshold):
-    spec = replace(BLOCKED[1], sub_block=0)
-    request = run(tiny_model(4, spec), prompt_of(length), policy(threshold), 20)
-    assert request.written == naive_blocks(random_weights(seed=4), spec, prompt_of(length), 20, threshold)
+    for spec in (replace(BLOCKED[1], sub_block=0), BLOCKED[1]):
+        request = run(tiny_model(4, spec), prompt_of(length), policy(threshold), 20)
+        assert request.written == naive_blocks(random_weights(seed=4), spec, prompt_of(length), 20, threshold)
 
 
 @pytest.mark.parametrize("shift", [0, 1])
@@ -156,7 +158,8 @@ def test_sub_blocks_are_resolved_left_to_right():
         before = canvas.open.clone()
         step(decoder._reader, request, canvas, 1.0)
         order += (before & ~canvas.open).nonzero()[:, 0].tolist()
-    assert set(order[:4]) == {0, 1, 2, 3}
+    assert order[0] == 0  # the prompt's tail of three fills the first sub-block of four but for one
+    assert set(order[1:5]) == {1, 2, 3, 4}
 
 
 def naive_strict(weights, prompt, count, threshold, size=BLOCK):
@@ -237,16 +240,39 @@ def test_length_search_takes_the_length_that_looks_surest():
 def test_expand_and_delete_change_the_canvas():
     canvas = Canvas(4, MASK)
     canvas.commit(torch.tensor([10, 1, 2, 11]), torch.full((4,), 0.5), torch.tensor([True, True, True, False]))
-    resized = resize(canvas, expand_id=1, delete_id=2)
+    resized = resize(canvas, expand_id=1, dropped={2})
     assert resized.filled() == [10, MASK, MASK, MASK]
     assert resized.open.tolist() == [False, True, True, True]
 
 
-def test_expanding_stops_at_the_budget():
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("passes", [1, 3, 64])
+def test_expand_and_delete_are_never_written_and_the_budget_holds(seed, passes):
     spec = replace(BOTH_WAYS[1], expand_id=5, delete_id=6)
-    request = run(tiny_model(2, spec), prompt_of(7), policy(0.2, 8), 6, after=prompt_of(5, 1))
+    model = tiny_model(seed, spec)
+    for token in (5, 6):  # make both likely
+        model.transformer._head[token] *= 4
+    few = replace(policy(0.2, 8), passes=passes)
+    request = run(model, prompt_of(7, seed), few, 6, after=prompt_of(5, 1))
     assert len(request.written) <= 6
     assert not {5, 6} & set(request.written)
+
+
+@pytest.mark.parametrize("spec", [*BLOCKED.values(), STRICT, *BOTH_WAYS.values()])
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_the_deadline_holds_inside_a_canvas(spec, passes, monkeypatch):
+    """Time is up after some passes of the first canvas: no more are run, and what stands without a gap is kept."""
+    clock = iter(range(10_000))
+    monkeypatch.setattr("remask.engine.decode.request.time.monotonic", lambda: next(clock))
+    model = tiny_model(3, spec)
+    request = Request(Session(model.transformer.new_cache()), policy(1.0), Budget(20))
+    decoder = Decoder(model)
+    before = decoder.prepare(request, Prompt(prompt_of(19), prompt_of(4))).passes
+    started = next(clock)
+    request.budget = Budget(20, deadline=started + 2 + passes)
+    _, reason = decoder.decode(request, OPEN)
+    assert reason is Reason.DEADLINE
+    assert request.forwards - before <= passes + 1
 
 
 @pytest.mark.parametrize("spec", [*BLOCKED.values(), STRICT, *BOTH_WAYS.values()])

@@ -86,6 +86,24 @@ def test_typing_on_runs_only_the_new_tokens(model):
     assert (counts.cached, counts.run) == (len(prompt), 2)
 
 
+@pytest.mark.parametrize("polls", [1, 2])
+def test_a_canvas_that_was_not_finished_is_no_text(model, polls):
+    answers = iter([False] * polls + [True] * 99)
+    seen = []
+    request = Request(
+        Session(model.transformer.new_cache()),
+        POLICIES["entropy_bound"],
+        Budget(CANVAS, cancelled=lambda: next(answers)),
+        on_draft=seen.append,
+    )
+    decoder = Decoder(model)
+    request.pending = []
+    decoder._reader.prepare(request, Prompt(prompt_of(3)), lambda: False)
+    text, reason = decoder.decode(request, OPEN)
+    assert (text, reason, request.written) == ("", Reason.CANCELLED, [])
+    assert not any(seen)
+
+
 def test_entropy_bound_takes_the_surest_up_to_the_bound():
     sharp, flat = [50.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
     logits = torch.tensor([flat, sharp, flat])

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from checkpoints import BASE, PUBLISHED, byte_tokenizer, random_tensors, token, write_checkpoint
+from safetensors.torch import save_file
 
 from remask.contract.errors import ModelError
 from remask.engine.models.config import dense_shape
@@ -149,6 +150,41 @@ def test_a_head_that_is_stored_is_used_whatever_the_flag_says(tmp_path):
     untied = Model.load(folder, dtype="float32").transformer
     weights = random_tensors(config)
     torch.testing.assert_close(untied.logits(torch.eye(32)), Transformer(untied.shape, weights).logits(torch.eye(32)))
+
+
+@pytest.mark.parametrize("kind", ["Qwen2", "Qwen3"])
+def test_wedlm_loads_both_of_its_kinds(tmp_path, kind):
+    """7B has Qwen2's biases and 8B Qwen3's norms under one architecture: what is stored decides."""
+    folder = write_checkpoint(tmp_path / "x", "wedlm")
+    weights = random_tensors(BASE | {"architectures": [f"{kind}ForCausalLM"]}, seed=5)
+    save_file(weights, folder / "model.safetensors")
+    model = Model.load(folder, dtype="float32")
+    got = model.transformer.logits(
+        model.transformer.forward(Pass.causal(TOKENS, 0, CPU), model.transformer.new_cache())
+    )
+    want = published_logits(f"{kind}ForCausalLM", weights, TOKENS, causal(len(TOKENS)))
+    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+
+
+def test_foreign_quantisations_are_refused_not_read_wrong(tmp_path):
+    folder = write_checkpoint(tmp_path / "x", "sdar")
+    weights = random_tensors(BASE | PUBLISHED["sdar"])
+    name = "model.layers.0.self_attn.q_proj.weight"
+    scaled = weights | {name: weights[name].to(torch.float8_e4m3fn), f"{name}_scale": torch.ones(32)}
+    save_file(scaled, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"quantised in a way|does not read"):
+        Model.load(folder, dtype="float32")
+    save_file(weights | {name: weights[name].to(torch.int32)}, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"stored as torch\.int32"):
+        Model.load(folder, dtype="float32")
+
+
+def test_both_files_end_tokens_count_and_a_null_says_nothing(tmp_path):
+    folder = write_checkpoint(tmp_path / "x", "sdar", eos_token_id=7, mask_token_id=None)
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [8, 9], "mask_token_id": 5}))
+    spec = read_spec(folder, byte_tokenizer())
+    assert {7, 8, 9} <= set(spec.end_ids)
+    assert spec.mask_id == 5
 
 
 @pytest.mark.parametrize(

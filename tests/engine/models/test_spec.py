@@ -14,7 +14,7 @@ class Names:
     """A tokenizer as far as a spec asks: ids by name."""
 
     def token_to_id(self, text):
-        return {"<|endoftext|>": 0, "<|suffix|>": 10, "<|prefix|>": 11, "<|mask|>": 16}.get(text)
+        return {"<|endoftext|>": 0, "<|suffix|>": 10, "<|prefix|>": 11, "<|mask|>": 16, "<|spare|>": 17}.get(text)
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_default_model(tmp_path, config):
 
 
 def test_mask_comes_from_the_checkpoint(tmp_path, config):
-    config["remask"]["mask_token"] = "<|endoftext|>"
-    assert read(tmp_path, config).mask_id == 0
+    config["remask"]["mask_token"] = "<|spare|>"
+    assert read(tmp_path, config).mask_id == 17
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,24 @@ def test_mask_comes_from_the_checkpoint(tmp_path, config):
         (lambda c: c["remask"].update(regime="sideways"), "wrong value"),
         (lambda c: c["remask"].update(mask_token="<|hole|>"), "no token '<|hole|>'"),
         (lambda c: c["remask"].update(end_tokens=7), "wrong value"),
+        (lambda c: c["remask"].update(end_tokens=[]), "end_tokens is a list"),
+        (lambda c: c["remask"].update(end_tokens="abc"), "end_tokens is a list"),
+        (lambda c: c["remask"].update(mask_token="<|endoftext|>"), "mask token also ends"),
+        (lambda c: c["remask"].update(shift=-1), "not shifted by -1"),
+        (lambda c: c["remask"].update(shift=0), "not shifted by 0"),
+        (lambda c: c["remask"].update(regime="strict_causal"), "not shifted by 1"),
+        (lambda c: c["remask"].update(regime="bidirectional"), "cannot verify"),
+        (lambda c: c["remask"].update(regime="uniform", verifies=False), "only DiffusionGemma"),
+        (lambda c: c["remask"].update(verifies="no"), "verifies is true or false"),
+        (lambda c: c["remask"].update(sub_block=-3), "wrong value"),
+        (lambda c: c["remask"].update(block_size=10**8), "wrong value"),
+        (lambda c: c["remask"].update(context_tokens=float("inf")), "wrong value"),
+        (lambda c: c.update(rope_scaling="yarn"), "rope_scaling is an object"),
+        (lambda c: c.update(rope_theta=float("nan")), "rope_theta is above 0"),
+        (lambda c: c.update(rms_norm_eps=-1), "rms_norm_eps is above 0"),
+        (lambda c: c.update(vocab_size=10**30), "absurdly large"),
+        (lambda c: c.update(num_experts=8), "mixtures of experts"),
+        (lambda c: c.update(quantization_config={"quant_method": "fp8"}), "quantised"),
     ],
 )
 def test_what_cannot_be_run(tmp_path, config, spoil, sentence):
