@@ -7,22 +7,19 @@ the URI as it was sent.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator
 from enum import Enum
-from urllib.parse import unquote
 
 from remask.lsp_server.document import Change, Document
 from remask.lsp_server.positions import Unit
+from remask.lsp_server.uris import parse
 
 log = logging.getLogger(__name__)
-
-_DRIVE = re.compile(r"^(file:///)([A-Za-z]):")
 
 
 def key_of(uri: str) -> str:
     """The name under which a document is kept: unquoted, with a small drive letter."""
-    return _DRIVE.sub(lambda found: f"{found[1]}{found[2].lower()}:", unquote(uri))
+    return parse(uri).key
 
 
 class Event(Enum):

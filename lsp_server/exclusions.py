@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
 
 from remask.lsp_server.folders import Folders, path_of
 from remask.lsp_server.ignore import Rule, read_rules, verdict
+from remask.lsp_server.uris import parse
 
 EXCLUDED_NAMES = (
     *(".env", ".env.*", ".envrc", "*.env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".htpasswd"),
@@ -33,7 +33,7 @@ _Rules = tuple[tuple[str, tuple[Rule, ...]], ...]
 
 def may_hold_secrets(uri: str) -> bool:
     """Whether the document is of a kind that holds secrets, or lies in a folder that does."""
-    return _is_secret(unquote(urlsplit(uri).path))
+    return _is_secret(parse(uri).path)
 
 
 def _is_secret(path: str) -> bool:
@@ -61,7 +61,7 @@ class Exclusions:
             return True
         path = path_of(uri)
         if path is None:
-            return verdict(self._option, unquote(uri).rpartition("/")[2], False) is True
+            return verdict(self._option, parse(uri).key.rpartition("/")[2], False) is True
         return self._is_out(path, (OWN_FILE,))
 
     def hides(self, path: Path, *, is_folder: bool = False) -> bool:
@@ -71,9 +71,12 @@ class Exclusions:
         return self._is_out(path, (".gitignore", OWN_FILE), is_folder=is_folder)
 
     def _is_link_to_secret(self, path: Path, is_folder: bool) -> bool:
-        if is_folder or not path.is_symlink():
-            return False
-        target = Path(os.path.realpath(path))
+        try:
+            if is_folder or not path.is_symlink():
+                return False
+            target = Path(os.path.realpath(path))
+        except (OSError, ValueError):  # no file can have this name
+            return True
         return _is_secret(str(target)) or self._folders.holding(target) is None
 
     def _is_out(self, path: Path, names: tuple[str, ...], *, is_folder: bool = False) -> bool:
@@ -116,5 +119,5 @@ def _lines(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
             return file.read(MAX_IGNORE_BYTES).decode("utf-8", "replace").splitlines()
-    except OSError:
+    except (OSError, ValueError):
         return []

@@ -9,21 +9,19 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+
+from remask.lsp_server.uris import parse
 
 _DRIVE = re.compile(r"^/([A-Za-z]):")
 
 
 def path_of(uri: str) -> Path | None:
     """The file that a URI names on this machine, or None: untitled documents and remote ones have no file here."""
-    if not uri.startswith("file:"):
+    parts = parse(uri)
+    path = parts.path
+    if parts.scheme != "file" or parts.authority not in ("", "localhost"):
         return None
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        return None
-    path = unquote(parts.path)
-    if parts.netloc not in ("", "localhost") or not path.strip("/") or "\0" in path:
+    if not path.startswith("/") or not path.strip("/") or "\0" in path:
         return None
     if os.name == "nt":
         path = _DRIVE.sub(lambda found: f"{found[1].lower()}:", path)

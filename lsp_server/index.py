@@ -83,7 +83,10 @@ class Index:
     def _run(self) -> None:
         while (wish := self._wishes.get()) is not None and not self._stop.is_set():
             for path in wish:
-                self._read_all(path)
+                try:
+                    self._read_all(path)
+                except (OSError, ValueError) as error:  # no file can have this name
+                    log.debug("a path is not indexed (%s)", type(error).__name__)
             if self._wishes.empty():
                 self.settled.set()
 
@@ -107,7 +110,7 @@ class Index:
                 return
             text = "" if self._hides(path, False) else _read(path)
             found = tuple(definitions(grammar, text))[:MAX_DEFINITIONS] if text else ()
-        except (OSError, GrammarError, RecursionError) as error:
+        except (OSError, ValueError, GrammarError, RecursionError) as error:
             log.debug("a file is not indexed (%s)", type(error).__name__)
             text, found = "", ()
         self._replace(path, _File(found, called_names(text)) if text else None)

@@ -53,16 +53,17 @@ class RemaskProtocol(LanguageServerProtocol):
         if not self._is_allowed(data):
             return
         method = data.get("method")
-        if method in METHODS or (method in _NEVER_REQUESTS and "id" in data):
-            self._notified(str(method), data)
-            return
+        ours = method in METHODS or (method in _NEVER_REQUESTS and "id" in data)
         try:
-            message = self.structure_message(data)
+            message: Any = None if ours else self.structure_message(data)
         except Exception as error:
             self._refuse(data, error)
             return
         try:
-            self.handle_message(message)
+            if ours:
+                self._notified(str(method), data)
+            else:
+                self.handle_message(message)
         except Exception as error:  # the last line of defence: one message must not end the server
             log.error("a message could not be handled (%s)", type(error).__name__)
             self._answer_error(data, JsonRpcInternalError("The message could not be handled."))

@@ -24,7 +24,9 @@ def test_spellings_of_one_uri_are_one_document(one: str, other: str) -> None:
     assert store.get(one) is None
 
 
-@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "vscode-notebook-cell:/a.ipynb#W0", "file:///", "", "%"])
+@pytest.mark.parametrize(
+    "uri", ["untitled:Untitled-1", "vscode-notebook-cell:/a.ipynb#W0", "file:///", "", "%", "file://[x", "a://[::1/"]
+)
 def test_any_uri_will_do(uri: str) -> None:
     store = DocumentStore()
     store.open(uri, "python", 1, "a")

@@ -70,6 +70,18 @@ def test_a_link_to_a_secret_or_out_of_the_workspace_is_hidden(root: Path, tmp_pa
     assert not exclusions.hides(root / "fine.py")
 
 
+@pytest.mark.parametrize("name", ["a" * 300 + ".py", "b" * 300 + "/c.py"])
+def test_a_name_that_no_file_can_have_is_no_error(root: Path, name: str) -> None:
+    exclusions = of(root)
+    assert exclusions.hides(root / name)
+    assert not exclusions.forbids(f"file://{root}/{name}")
+
+
+@pytest.mark.parametrize("uri", ["file://[x/a.py", "http://[::1/a.py", "untitled://[x", "", "\ud800", "%", "a:b:c"])
+def test_no_uri_is_an_error(root: Path, uri: str) -> None:
+    assert not of(root, "*.md").forbids(uri)
+
+
 def test_rules_are_read_again_when_they_change(root: Path) -> None:
     exclusions = of(root)
     assert not exclusions.hides(root / "sub/d.py")

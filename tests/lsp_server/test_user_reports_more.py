@@ -203,3 +203,30 @@ async def test_the_unit_of_positions_is_said(inside: Any, offered: Any, agreed: 
     """Report 41."""
     client = await inside("1")
     assert (await client.initialize(offered))["positionEncoding"] == agreed
+
+
+ODD_URIS = ["untitled://[x", "file://[bad/a.py", "http://[::1/a.py", f"file:///work/{'a' * 300}.py"]
+
+
+@pytest.mark.parametrize("uri", ODD_URIS)
+async def test_a_document_of_any_uri_is_opened_changed_and_closed(inside: Any, uri: str) -> None:
+    client = await inside("1")
+    await client.initialize(options={"context": True})
+    client.open(uri, "x = ")
+    client.type(uri, 2, 0, 4, "y")
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    client.notify("textDocument/didFocus", {"textDocument": {"uri": uri}})
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    await client.error("test/unknown")
+
+
+async def test_a_notification_that_fails_does_not_end_the_server(inside: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = await inside("1")
+    await client.initialize()
+
+    def fail(*_: Any) -> None:
+        raise ValueError("anything")
+
+    monkeypatch.setattr(client.server.state.documents, "open", fail)
+    client.open("file:///a.py", "x = ")
+    await client.error("test/unknown")
