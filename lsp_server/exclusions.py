@@ -17,6 +17,8 @@ from remask.lsp_server.uris import parse
 
 EXCLUDED_NAMES = (
     *(".env", ".env.*", ".envrc", "*.env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".htpasswd"),
+    *(".git-credentials", ".vault-token", ".dockercfg", "*.tfvars", "*.tfvars.json", "*.pem.bak"),
+    *("service-account*.json", "service_account*.json"),
     *("*.pem", "*.key", "*.crt", "*.cer", "*.cert", "*.der", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx"),
     *("*.gpg", "*.asc", "*.ppk", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
     *("secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml", "credentials", "credentials.json"),
@@ -24,6 +26,7 @@ EXCLUDED_NAMES = (
 """Names of files that are never completed and never sent, compared without regard to case."""
 
 EXCLUDED_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"})
+_NOT_OF_A_NAME = " \t\r\n\0"  # at its end
 OWN_FILE = ".remaskignore"
 MAX_IGNORE_BYTES = 1_000_000
 _LOOK_AGAIN_AFTER = 4_096  # folders whose rules are kept
@@ -33,14 +36,16 @@ _Rules = tuple[tuple[str, tuple[Rule, ...]], ...]
 
 def may_hold_secrets(uri: str) -> bool:
     """Whether the document is of a kind that holds secrets, or lies in a folder that does."""
-    return _is_secret(parse(uri).path)
+    parts = parse(uri)
+    path = f"{parts.authority}{parts.path}"
+    return _is_secret(path) or _is_secret(path + parts.rest)  # some clients do not quote a path's # and ?
 
 
 def _is_secret(path: str) -> bool:
-    parts = PurePosixPath(path.replace("\\", "/").lower())
-    if any(part in EXCLUDED_FOLDERS for part in parts.parts):
+    parts = [part.rstrip(_NOT_OF_A_NAME) for part in PurePosixPath(path.replace("\\", "/").lower()).parts]
+    if any(part in EXCLUDED_FOLDERS for part in parts):
         return True
-    return any(fnmatchcase(parts.name, pattern) for pattern in EXCLUDED_NAMES)
+    return bool(parts) and any(fnmatchcase(parts[-1], pattern) for pattern in EXCLUDED_NAMES)
 
 
 class Exclusions:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remask.lsp_server.exclusions import Exclusions
+from remask.lsp_server.exclusions import Exclusions, may_hold_secrets
 from remask.lsp_server.folders import Folders, path_of
 
 
@@ -80,6 +80,33 @@ def test_a_name_that_no_file_can_have_is_no_error(root: Path, name: str) -> None
 @pytest.mark.parametrize("uri", ["file://[x/a.py", "http://[::1/a.py", "untitled://[x", "", "\ud800", "%", "a:b:c"])
 def test_no_uri_is_an_error(root: Path, uri: str) -> None:
     assert not of(root, "*.md").forbids(uri)
+
+
+SECRET_URIS = [
+    *("file:///p/c#/.env", "file:///p/c%23/.env", "file:///p/x?/.env", "file:///p/.env?a", "file:///p/.env#L1"),
+    *(
+        "file:///p/.env%20",
+        "file:///p/.env/",
+        "file:///p/%2Eenv",
+        "untitled:.env",
+        "git:/p/.env?%7B%7D",
+        "untitled://.env",
+    ),
+    *("FILE:///p/.ENV", "file:///p/.ssh%20/x", "file:///c%3A%5C.aws%5Cx", "file://[x/.env", "//p/.env", ".env"),
+    *("file:///p/.git-credentials", "file:///p/.vault-token", "file:///p/a.tfvars", "file:///p/.dockercfg"),
+    *("file:///p/service-account-1.json", "file:///p/key.pem.bak"),
+]
+
+
+@pytest.mark.parametrize("uri", SECRET_URIS)
+def test_a_secret_is_known_however_its_uri_is_written(root: Path, uri: str) -> None:
+    assert may_hold_secrets(uri)
+    assert of(root).forbids(uri)
+
+
+@pytest.mark.parametrize("uri", ["file:///p/c#/a.py", "file:///p/env.py", "untitled:Untitled-1", "file:///p/a.py?.x"])
+def test_what_is_no_secret_is_none(uri: str) -> None:
+    assert not may_hold_secrets(uri)
 
 
 def test_rules_are_read_again_when_they_change(root: Path) -> None:

@@ -166,6 +166,8 @@ async def test_definitions_and_open_files_go_with_a_request(inside: Any, folder:
 async def test_secrets_and_ignored_files_never_go_along(inside: Any, folder: Path) -> None:
     """Report 36."""
     client = await with_context(inside, folder)
+    client.open(f"file://{folder}/c#/.env", "TOKEN = 'abc'\n")
+    client.type(f"file://{folder}/c#/.env", 2, 0, 0, "# ")
     for name, text in [(".env", "TOKEN = 'abc'\n"), ("ignored.py", "PASSWORD = 'abc'\n"), ("fine.py", "fine = 1\n")]:
         uri = (folder / name).as_uri()
         client.open(uri, text)
