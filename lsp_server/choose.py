@@ -82,8 +82,9 @@ def _defined(here: Here, index: Index, root: str) -> Iterator[Snippet]:
     names = imported_names(here.text)
     for name in names:
         found = sorted(index.find(name, here.path), key=lambda pair: pair[0].stem not in names)
-        for path, definition in found[:1]:
-            yield Snippet(path.as_posix().removeprefix(root), definition.text, "definition")
+        shown = next((pair for pair in found if not index.hides(pair[0])), None)
+        if shown is not None:
+            yield Snippet(shown[0].as_posix().removeprefix(root), shown[1].text, "definition")
             count += 1
         if count >= MAX_DEFINITIONS:
             return

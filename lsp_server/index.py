@@ -36,7 +36,10 @@ class _File:
 
 
 class Index:
-    """Definitions by name. `hides(path, is_folder)` says what must not be opened; it is called in the thread."""
+    """Definitions by name. `hides(path, is_folder)` says what must not be opened.
+
+    It is called in the thread, and by whoever shows what was found: the rules may have changed since.
+    """
 
     def __init__(self, hides: Hides) -> None:
         self._hides = hides
@@ -66,6 +69,10 @@ class Index:
         """End the thread after the file it is at."""
         self._stop.set()
         self._wishes.put(None)
+
+    def hides(self, path: Path) -> bool:
+        """Whether this file must not be shown (any more), whatever is known of it."""
+        return self._hides(path, False)
 
     def find(self, name: str, beside: Path | None) -> list[tuple[Path, Definition]]:
         """Where a name is defined, in files other than `beside`; those nearest to it first."""

@@ -88,6 +88,8 @@ class Settings:
         old = self._workspace.options
         self._workspace.set_options(options)
         logging.getLogger("remask").setLevel(options.log_level.upper())
+        if (old.exclude, old.context) != (options.exclude, options.context):
+            self._workspace.snippets.folders_changed()
         if any(getattr(old, name) != getattr(options, name) for name in ENGINE_OPTIONS):
             self.later(self._change_engine(options))
 

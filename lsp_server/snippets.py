@@ -45,6 +45,7 @@ class Snippets:
         self._chosen: dict[str, tuple[Snippet, ...]] = {}
         self._chosen_at: dict[str, float] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._rules = 0  # how often they have changed
         self.index = Index(lambda path, is_folder: workspace.exclusions.hides(path, is_folder=is_folder))
 
     def start(self) -> None:
@@ -61,7 +62,7 @@ class Snippets:
 
     def ready(self, key: str) -> tuple[Snippet, ...]:
         """What is chosen for a document. Looks at nothing; a document without any gets them soon."""
-        if next(reversed(self._rows), None) != key:
+        if next(reversed(self._rows), None) != key or key not in self._chosen:
             self._visit(key)
         return self._chosen.get(key, ())
 
@@ -89,9 +90,12 @@ class Snippets:
             self._visit(key_of(uri))
 
     def folders_changed(self) -> None:
-        """Folders, or the rules for them, have changed."""
+        """Folders, or the rules for them, have changed: what was chosen under the old ones is thrown away."""
+        self._rules += 1
         self._chosen.clear()
-        self.index.read(self._workspace.folders)
+        self._edits.clear()
+        if self._workspace.options.context:
+            self.start()
 
     def files_changed(self, uris: list[str]) -> None:
         """Files have changed on disk."""
@@ -133,6 +137,12 @@ class Snippets:
             task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
     async def _choose(self, key: str) -> None:
+        rules = None
+        while rules != self._rules:
+            rules = self._rules
+            await self._choose_once(key, rules)
+
+    async def _choose_once(self, key: str, rules: int) -> None:
         workspace = self._workspace
         document = workspace.documents.get(key)
         if document is None or workspace.exclusions.forbids(document.uri):
@@ -146,7 +156,9 @@ class Snippets:
         deadline = time.monotonic() + CHOOSE_WITHIN_S
         root = f"{folder.as_posix()}/" if folder else ""
         chosen = await asyncio.to_thread(choose, here, others, edits, self.index, characters, deadline, root)
-        if workspace.documents.get(key) is document and not self._is_as_good(key, chosen):
+        if rules != self._rules or workspace.documents.get(key) is not document:
+            return
+        if not self._is_as_good(key, chosen):
             self._chosen[key] = chosen
             self._chosen_at[key] = time.monotonic()
 

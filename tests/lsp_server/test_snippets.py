@@ -268,3 +268,46 @@ async def test_files_that_change_on_disk_are_read_again(inside: Any, folder: Pat
     await client.error("test/unknown")
     assert await asyncio.to_thread(index.settled.wait, 20)
     assert not index.find("brand_new", None)
+
+
+async def set_options(client: Any, **options: Any) -> None:
+    client.notify("workspace/didChangeConfiguration", {"settings": {"remask": options}})
+    await client.error("test/unknown")
+
+
+async def test_a_changed_exclusion_holds_from_the_next_request_on(inside: Any, folder: Path) -> None:
+    client = await with_context(inside, folder)
+    uri = (folder / "use.py").as_uri()
+    (folder / "deep/near.py").unlink()
+    client.open((folder / "deep/near.py").as_uri(), "near = area(1)\n")
+    client.type((folder / "deep/near.py").as_uri(), 2, 0, 0, "very_")
+    client.open(uri, "from shapes import area\n")
+    await client.complete(uri, 1, 0)
+    assert "shapes.py" in str((await request_of(client, uri, 1)).context)
+    await set_options(client, context=True, exclude=["shapes.py", "deep/"])
+    await client.complete(uri, 1, 0, triggerKind=1)
+    for request in (client.engine.requests[-1], await request_of(client, uri, 1)):
+        assert "shapes" not in str(request.context)
+        assert "very_near" not in str(request.context)
+    index = client.server.state.snippets.index
+    assert await asyncio.to_thread(index.settled.wait, 20)
+    assert not [path for path, _ in index.find("area", None) if path.name == "shapes.py"]
+    await set_options(client, context=True)
+    assert await asyncio.to_thread(index.settled.wait, 20)
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    await client.error("test/unknown")
+    assert "shapes.py" in str((await request_of(client, uri, 1)).context), "and it may be taken back"
+
+
+async def test_what_the_index_still_holds_is_judged_when_it_is_chosen(folder: Path) -> None:
+    hidden: set[str] = set()
+    index = Index(lambda path, _: path.name in hidden)
+    index.start()
+    index.read([folder])
+    assert await asyncio.to_thread(index.settled.wait, 20)
+    here = Here(folder / "use.py", "from shapes import area\n", 0)
+    far = time.monotonic() + 60
+    assert choose(here, [], [], index, 5_000, far)
+    hidden |= {"shapes.py", "near.py", ".env.py"}
+    assert choose(here, [], [], index, 5_000, far) == ()
+    index.close()
