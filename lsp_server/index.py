@@ -98,8 +98,12 @@ class Index:
                 self.settled.set()
 
     def _read_all(self, path: Path) -> None:
+        if grammar_for_path(path) is None:
+            self._forget_in(path)
         if path.is_dir():
             self._forget_in(path)
+            if self._hides(path, True):
+                return
             for folder, names, files in os.walk(path):
                 base = Path(folder)
                 names[:] = [name for name in sorted(names) if name not in _NEVER and not self._hides(base / name, True)]

@@ -98,12 +98,13 @@ class Notifications:
         event = dict_of(params.get("event"))
         added = [text_of(dict_of(folder).get("uri")) for folder in list_of(event.get("added") or [])]
         removed = [text_of(dict_of(folder).get("uri")) for folder in list_of(event.get("removed") or [])]
+        before = set(self._workspace.folders)
         for uri in removed:
             self._workspace.folders.remove(uri)
         for uri in added:
             self._workspace.folders.add(uri)
         self._workspace.exclusions.changed()
-        self._workspace.snippets.folders_changed()
+        self._workspace.snippets.folders_changed(before - set(self._workspace.folders))
 
     def _files(self, params: dict[str, Any]) -> None:
         uris = [text_of(dict_of(change).get("uri")) for change in list_of(params.get("changes"))]

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ class Snippets:
         self._chosen_at: dict[str, float] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._rules = 0  # how often they have changed
-        self.index = Index(lambda path, is_folder: workspace.exclusions.hides(path, is_folder=is_folder))
+        self.index = Index(self._is_no_part)
 
     def start(self) -> None:
         """Begin to read the workspace."""
@@ -89,8 +90,10 @@ class Snippets:
         if self._workspace.documents.get(uri) is not None:
             self._visit(key_of(uri))
 
-    def folders_changed(self) -> None:
+    def folders_changed(self, removed: Iterable[Path] = ()) -> None:
         """Folders, or the rules for them, have changed: what was chosen under the old ones is thrown away."""
+        if gone := list(removed):
+            self.index.read(gone)
         self._rules += 1
         self._chosen.clear()
         self._edits.clear()
@@ -185,7 +188,7 @@ class Snippets:
     def _callers(self, name: str, beside: Path | None) -> list[Snippet]:
         found: list[Snippet] = []
         for path in self.index.callers(name, beside)[:MAX_CALLERS] if name else ():
-            if self._workspace.exclusions.hides(path):
+            if self.index.hides(path):
                 continue
             try:
                 lines = path.read_text("utf-8", "replace").split("\n")
@@ -196,6 +199,11 @@ class Snippets:
                 text = "\n".join(lines[max(0, row - 4) : row + 3])
                 found.append(Snippet(self._workspace.folders.name_of(path), text, "definition"))
         return found
+
+    def _is_no_part(self, path: Path, is_folder: bool) -> bool:
+        """Whether a file or folder is none of the workspace's, or not to be shown."""
+        workspace = self._workspace
+        return workspace.folders.holding(path) is None or workspace.exclusions.hides(path, is_folder=is_folder)
 
     def _is_hidden(self, uri: str) -> bool:
         path = path_of(uri)

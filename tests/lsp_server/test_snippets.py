@@ -311,3 +311,19 @@ async def test_what_the_index_still_holds_is_judged_when_it_is_chosen(folder: Pa
     hidden |= {"shapes.py", "near.py", ".env.py"}
     assert choose(here, [], [], index, 5_000, far) == ()
     index.close()
+
+
+async def test_a_folder_that_is_removed_leaves_the_context_at_once(inside: Any, folder: Path) -> None:
+    client = await with_context(inside, folder)
+    uri = (folder / "use.py").as_uri()
+    client.open(uri, "from shapes import area\n")
+    await client.complete(uri, 1, 0)
+    assert "shapes.py" in str((await request_of(client, uri, 1)).context)
+    event = {"added": [], "removed": [{"uri": folder.as_uri(), "name": "x"}]}
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+    await client.complete(uri, 1, 0, triggerKind=1)
+    for request in (client.engine.requests[-1], await request_of(client, uri, 1)):
+        assert "def area" not in str(request.context)
+    index = client.server.state.snippets.index
+    assert await asyncio.to_thread(index.settled.wait, 20)
+    assert len(index) == 0
