@@ -2,12 +2,13 @@
 
 `.gitignore` (and `.git/info/exclude`) keeps a file out of what the model sees of other files; `.remaskignore`, the
 option `exclude` and the built-in list keep completions out of the file itself too.
+Ignore files count from the repository's folder down, which may lie above the opened one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
@@ -55,10 +56,12 @@ class Exclusions:
         self._folders = folders
         self._option = read_rules(patterns)
         self._rules: dict[Path, _Rules] = {}
+        self._tops: dict[Path, Path] = {}
 
     def changed(self) -> None:
         """Read the ignore files again when they are next asked for."""
         self._rules.clear()
+        self._tops.clear()
 
     def forbids(self, uri: str) -> bool:
         """Whether nothing may be completed in this document."""
@@ -85,20 +88,28 @@ class Exclusions:
         return _is_secret(str(target)) or self._folders.holding(target) is None
 
     def _is_out(self, path: Path, names: tuple[str, ...], *, is_folder: bool = False) -> bool:
-        root = self._folders.holding(path)
-        if root is None:
+        roots = self._folders.all_holding(path)
+        if not roots:
             return verdict(self._option, path.name, is_folder) is True
-        parts = path.relative_to(root).parts
-        for depth in range(1, len(parts) + 1):
-            last = depth == len(parts)
-            if self._decide(root, parts[:depth], names, is_folder or not last):
-                return True
-        return False
+        for root in roots:
+            for parts, folder in _steps(path.relative_to(root).parts, is_folder):
+                if verdict(self._option, "/".join(parts), folder):
+                    return True
+        top = self._top(roots[-1])
+        return any(
+            self._decide(top, parts, names, folder) for parts, folder in _steps(path.relative_to(top).parts, is_folder)
+        )
+
+    def _top(self, root: Path) -> Path:
+        """The folder from which ignore files count: the one of the repository that the opened folder lies in."""
+        top = self._tops.get(root)
+        if top is None:
+            top = next((folder for folder in (root, *root.parents) if _exists(folder / ".git")), root)
+            self._tops[root] = top
+        return top
 
     def _decide(self, root: Path, parts: tuple[str, ...], names: tuple[str, ...], is_folder: bool) -> bool:
         """What the ignore files say, the nearest first; each kind for itself."""
-        if verdict(self._option, "/".join(parts), is_folder):
-            return True
         for name in names:
             for depth in range(len(parts) - 1, -1, -1):
                 rules = dict(self._read(root.joinpath(*parts[:depth]))).get(name, ())
@@ -118,6 +129,19 @@ class Exclusions:
                 self._rules.clear()
             self._rules[folder] = rules
         return rules
+
+
+def _steps(parts: tuple[str, ...], is_folder: bool) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The folders on the way to a path, then the path; each with whether it is a folder."""
+    for depth in range(1, len(parts) + 1):
+        yield parts[:depth], is_folder or depth < len(parts)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _lines(path: Path) -> list[str]:

@@ -51,8 +51,12 @@ class Folders:
 
     def holding(self, path: Path) -> Path | None:
         """The innermost open folder that holds the path."""
+        return next(iter(self.all_holding(path)), None)
+
+    def all_holding(self, path: Path) -> list[Path]:
+        """All open folders that hold the path, the innermost first."""
         holders = [folder for folder in self._paths if path.is_relative_to(folder)]
-        return max(holders, key=lambda folder: len(folder.parts), default=None)
+        return sorted(holders, key=lambda folder: -len(folder.parts))
 
     def name_of(self, path: Path) -> str:
         """The path as the model may see it: relative to its folder, else the file's name alone."""

@@ -109,6 +109,26 @@ def test_what_is_no_secret_is_none(uri: str) -> None:
     assert not may_hold_secrets(uri)
 
 
+def test_ignore_files_above_the_opened_folder_count_up_to_the_repository(root: Path) -> None:
+    (root.parent / ".gitignore").write_text("d.py\n")  # outside of the repository
+    (root / ".gitignore").write_text("sub/c.py\n/top.py\n")
+    (root / ".remaskignore").write_text("sub/own.py\n")
+    (root / ".git/info/exclude").write_text("x.py\n")
+    exclusions = of(root / "sub", "/only.py")
+    hidden = {name for name in ("c", "d", "e", "own", "x", "top", "only") if exclusions.hides(root / f"sub/{name}.py")}
+    assert hidden == {"c", "e", "own", "x", "only"}
+    assert exclusions.forbids((root / "sub/own.py").as_uri())
+
+
+def test_the_rules_of_every_open_folder_count(root: Path) -> None:
+    folders = Folders()
+    for folder in (root / "sub", root):
+        folders.add(folder.as_uri())
+    (root / ".gitignore").write_text("sub/c.py\n")
+    exclusions = Exclusions(folders, ["sub/p.py", "/q.py"])
+    assert [name for name in "cdepq" if exclusions.hides(root / f"sub/{name}.py")] == ["c", "e", "p", "q"]
+
+
 def test_rules_are_read_again_when_they_change(root: Path) -> None:
     exclusions = of(root)
     assert not exclusions.hides(root / "sub/d.py")
