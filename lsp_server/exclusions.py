@@ -57,11 +57,13 @@ class Exclusions:
         self._option = read_rules(patterns)
         self._rules: dict[Path, _Rules] = {}
         self._tops: dict[Path, Path] = {}
+        self._real: dict[Path, Path] = {}
 
     def changed(self) -> None:
         """Read the ignore files again when they are next asked for."""
         self._rules.clear()
         self._tops.clear()
+        self._real.clear()
 
     def forbids(self, uri: str) -> bool:
         """Whether nothing may be completed in this document."""
@@ -74,18 +76,34 @@ class Exclusions:
 
     def hides(self, path: Path, *, is_folder: bool = False) -> bool:
         """Whether this file, or everything in this folder, is kept from the model when it completes another file."""
-        if _is_secret(str(path)) or self._is_link_to_secret(path, is_folder):
+        if _is_secret(str(path)) or self._leads_away(path):
             return True
         return self._is_out(path, (".gitignore", OWN_FILE), is_folder=is_folder)
 
-    def _is_link_to_secret(self, path: Path, is_folder: bool) -> bool:
+    def _leads_away(self, path: Path) -> bool:
+        """Whether a link, here or on the way here, leads out of the workspace or to a secret."""
+        root = self._folders.holding(path)
         try:
-            if is_folder or not path.is_symlink():
-                return False
             target = Path(os.path.realpath(path))
+            path.lstat()
+        except FileNotFoundError:  # a document that was not saved yet
+            pass
         except (OSError, ValueError):  # no file can have this name
             return True
-        return _is_secret(str(target)) or self._folders.holding(target) is None
+        if root is None:
+            return _is_secret(str(target))
+        for folder in (root, *self._folders):
+            real = self._real_folder(folder)
+            if target.is_relative_to(real):
+                return _is_secret(str(target.relative_to(real)))
+        return True
+
+    def _real_folder(self, folder: Path) -> Path:
+        """The folder itself where it was opened by a link."""
+        real = self._real.get(folder)
+        if real is None:
+            real = self._real[folder] = Path(os.path.realpath(folder))
+        return real
 
     def _is_out(self, path: Path, names: tuple[str, ...], *, is_folder: bool = False) -> bool:
         roots = self._folders.all_holding(path)

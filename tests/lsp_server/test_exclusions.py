@@ -129,6 +129,30 @@ def test_the_rules_of_every_open_folder_count(root: Path) -> None:
     assert [name for name in "cdepq" if exclusions.hides(root / f"sub/{name}.py")] == ["c", "e", "p", "q"]
 
 
+def test_a_linked_folder_lets_nothing_from_outside_in(root: Path, tmp_path: Path) -> None:
+    for name in ("outside/a.py", "work/.aws/a.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("")
+    os.symlink(tmp_path / "outside", root / "out")
+    os.symlink(root / ".aws", root / "plain")
+    os.symlink(root / "sub", root / "same")
+    exclusions = of(root)
+    assert exclusions.hides(root / "out/a.py")
+    assert exclusions.hides(root / "out", is_folder=True)
+    assert exclusions.hides(root / "plain/a.py")
+    assert exclusions.hides(root / "sub/../../outside/a.py")
+    assert not exclusions.hides(root / "same/d.py")
+    assert not exclusions.hides(root / "sub/new.py"), "a file need not be there"
+
+
+def test_a_folder_that_was_opened_by_a_link_works(root: Path, tmp_path: Path) -> None:
+    os.symlink(root, tmp_path / "link")
+    exclusions = of(tmp_path / "link")
+    assert not exclusions.hides(tmp_path / "link/sub/d.py")
+    assert exclusions.hides(tmp_path / "link/sub/e.py")
+    assert not exclusions.hides(tmp_path / "link/sub", is_folder=True)
+
+
 def test_rules_are_read_again_when_they_change(root: Path) -> None:
     exclusions = of(root)
     assert not exclusions.hides(root / "sub/d.py")
