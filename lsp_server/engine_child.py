@@ -85,6 +85,12 @@ class EngineChild:
         assert self._process is not None
         await self._process.wait()
 
+    def kill(self) -> None:
+        """End the process at once; `wait` returns then."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
     async def stop(self) -> None:
         """End the process and wait for it; fine if it has ended or was never started."""
         process = self._process
@@ -96,8 +102,7 @@ class EngineChild:
             async with asyncio.timeout(GONE_WITHIN_S):
                 await process.wait()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            self.kill()
             await process.wait()
         if self._drain is not None:
             self._drain.cancel()

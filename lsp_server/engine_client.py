@@ -26,6 +26,7 @@ BACK_OFF_S = 0.5  # before an engine that died is started again; twice as long e
 MAX_BACK_OFF_S = 30.0
 STARTS = 4  # without an answer in between; then it is left alone
 CLOSE_WITHIN_S = 10.0  # what closing a document may take
+_STUCK = "The engine did not answer and is started again."
 
 OnState = Callable[[EngineState, str], None]
 
@@ -63,7 +64,8 @@ def open_engine(options: ServerOptions) -> EngineClient:
 class ProcessEngine:
     """An engine in a child process of ours, spoken to over its socket.
 
-    Requests wait while it loads. If it dies it is started again, after a pause that doubles, and requests answer
+    Requests wait while it loads. If it dies, or does not answer in time and is ended for that, it is started again,
+    after a pause that doubles, and requests answer
     `Reason.ENGINE` meanwhile; an answer makes good for all deaths before. After `unload_after_s` idle seconds (0 is
     never) the process is ended, and started again by the next request.
     """
@@ -80,6 +82,7 @@ class ProcessEngine:
         self._wanted = asyncio.Event()
         self._working = 0
         self._deaths = 0  # since the last answer
+        self._stuck = False  # the child that runs or ran last was ended by us
 
     @property
     def pid(self) -> int | None:
@@ -96,20 +99,33 @@ class ProcessEngine:
         """Fill the hole; see EngineClient."""
         self.start()
         self._working += 1
+        clock = asyncio.get_running_loop().time
+        patience_s = request.deadline_ms / 1000 + LATE_S
+        asked: tuple[EngineChild | None, float] | None = None
         try:
-            async with asyncio.timeout(request.deadline_ms / 1000 + LATE_S):
+            async with asyncio.timeout(patience_s):
                 await self._settled.wait()
                 if self._link is None:
                     raise EngineError("The engine is not running.")
+                asked = self._child, clock()
                 result = await self._link.complete(request, on_draft)
                 self._deaths = 0
                 return result
         except TimeoutError:
+            if asked is not None and clock() - asked[1] > patience_s - LATE_S / 2:
+                self._end_stuck(asked[0])
             return _failure(request, "The engine did not answer in time.")
         except RemaskError as error:
             return _failure(request, str(error))
         finally:
             self._working -= 1
+
+    def _end_stuck(self, child: EngineChild | None) -> None:
+        """End a child that had its time and did not answer; it counts as one that died."""
+        if child is not None and child is self._child and not self._stuck:
+            log.warning("the engine does not answer and is ended")
+            self._stuck = True
+            child.kill()
 
     async def close_document(self, document: str) -> None:
         """Let the engine save what it read of a document; see EngineClient."""
@@ -142,7 +158,7 @@ class ProcessEngine:
                 if self._deaths >= STARTS:
                     self._give_up("The engine died again and again; it is not started any more.")
                     return
-                self.on_state(EngineState.GONE, "")
+                self.on_state(EngineState.GONE, _STUCK if self._stuck else "")
                 await asyncio.sleep(min(self._back_off_s * 2 ** (self._deaths - 1), MAX_BACK_OFF_S))
         except RemaskError as error:
             log.error("the engine cannot start: %s", error)
@@ -163,6 +179,7 @@ class ProcessEngine:
         Raises RemaskError when it says that it cannot start.
         """
         self._child = child = EngineChild(self._command)
+        self._stuck = False
         # It takes a third of a second: time that the child needs anyway, and the loop must stay free.
         loading = asyncio.ensure_future(asyncio.to_thread(importlib.import_module, "aiohttp"))
         idle = False

@@ -145,6 +145,32 @@ async def test_an_engine_that_does_not_answer_in_time(start: Start, monkeypatch:
     assert (result.reason, result.detail) == (Reason.ENGINE, "The engine did not answer in time.")
 
 
+async def test_an_engine_that_never_answers_is_ended_and_started_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = start()
+    states: list[tuple[EngineState, str]] = []
+    engine.on_state = lambda *state: states.append(state)
+    await complete(engine)
+    stuck = engine.pid
+    with monkeypatch.context() as patch:
+        patch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
+        assert (await complete(engine, "# deaf", deadline_ms=50)).reason is Reason.ENGINE
+    await answers(engine)
+    assert stuck
+    assert not psutil.pid_exists(stuck)
+    assert (EngineState.GONE, "The engine did not answer and is started again.") in states
+
+
+async def test_a_request_that_waited_for_the_engine_to_load_ends_nobody(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
+    engine = start("--slow")
+    assert (await complete(engine, deadline_ms=1)).reason is Reason.ENGINE
+    assert not engine._stuck
+
+
 async def test_closing_an_engine_that_was_never_started(start: Start) -> None:
     await start().close()
     engine = start()
