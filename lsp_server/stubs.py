@@ -32,6 +32,14 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
+_OF_STATEMENTS = frozenset(
+    {
+        *("block", "statement_block", "compound_statement", "statement_list", "constructor_body", "function_body"),
+        *("switch_block_statement_group", "case_statement", "switch_case", "switch_default"),
+        *("expression_case", "type_case", "communication_case", "default_case"),
+    }
+)
+"""Nodes whose children are statements, in any of the grammars."""
 _PYTHON_HEADER = re.compile(r"(?m)^[ \t]*(?:async[ \t]+)?def\b.*:[ \t]*$")
 
 
@@ -90,12 +98,13 @@ def stub_here(grammar: Grammar, text: str, offset: int) -> Stub | None:
     if not tree.offset(body.start_byte) <= start <= tree.offset(body.end_byte):
         return None
     indent = line[: len(line) - len(line.lstrip())]
-    if not line.strip():
+    if not line.strip() and tree.is_between_statements(start):
         wanted = indent or _indent_above(grammar, text, start)
         return tree.make(function, body, (start + len(indent), end), lead=wanted[len(indent) :], whole=False)
     if _PLACEHOLDER.fullmatch(line.strip()) and tree.is_statement(start + len(indent)):
         return tree.make(function, body, (start + len(indent), end), whole=False)
-    if _TODO.search(line) and line.strip().startswith((*grammar.text.line_comments, "/*", "*")):
+    is_comment = line.strip().startswith((*grammar.text.line_comments, "/*", "*"))
+    if _TODO.search(line) and is_comment and tree.is_between_statements(end):
         return tree.make(function, body, (end, end), lead="\n" + indent, whole=False)
     return None
 
@@ -127,12 +136,28 @@ class _Tree:
         yield from sorted(around, key=lambda pair: -pair[0].start_byte)
 
     def is_statement(self, offset: int) -> bool:
-        """Whether a statement starts there, and no string or comment goes through it."""
+        """Whether a statement starts there: no string, comment, argument or the like."""
         at = len(encode(self.text[:offset]))
         node = self.root.named_descendant_for_byte_range(at, at + 1)
-        while node is not None and node.parent is not None and node.parent.start_byte == at:
+        while node is not None and node.start_byte == at:
+            if node.type in _OF_STATEMENTS or (node.parent is not None and node.parent.type in _OF_STATEMENTS):
+                return True
             node = node.parent
-        return node is not None and node.start_byte == at
+        return False
+
+    def is_between_statements(self, offset: int) -> bool:
+        """Whether white space there lies where statements may stand: in a block, or just before one."""
+        after = offset + len(self.text[offset:]) - len(self.text[offset:].lstrip())
+        at, end = (len(encode(self.text[:one])) for one in (offset, after))
+        node = self.root.named_descendant_for_byte_range(at, max(end, at + 1))
+        if node is not None and node.type in _OF_STATEMENTS:
+            return True
+        node = self.root.named_descendant_for_byte_range(end, end + 1)
+        while node is not None and node.start_byte == end:
+            if node.type in _OF_STATEMENTS:
+                return True
+            node = node.parent
+        return False
 
     def make(
         self, function: Node, body: Node, hole: tuple[int, int], *, lead: str = "", tail: str = "", whole: bool = True

@@ -51,6 +51,40 @@ HERE = [
 ]
 
 
+NOT_HERE = [
+    ("python", 'def f():\n    x = """\n|\n    pass\n    # TODO\n    """\n    return x\n'),
+    ("python", 'def f():\n    x = """\n\n    pass|\n    # TODO\n    """\n    return x\n'),
+    ("python", 'def f():\n    x = """\n\n    pass\n    # TODO|\n    """\n    return x\n'),
+    ("python", 'def f(a):\n    """One.\n|\n    More.\n    """\n    x = a\n    return x\n'),
+    ("python", "def f():\n    x = g(\n        1,\n|\n        # TODO\n    )\n    return x\n"),
+    ("python", "def f():\n    x = g(\n        1,\n\n        # TODO|\n    )\n    return x\n"),
+    ("python", "def f():\n    x = g(\n        ...|\n    )\n    return x\n"),
+    ("python", "def f():\n    x = [\n        1,\n|\n    ]\n    return x\n"),
+    ("javascript", "function f() {\n  const x = `\n|\n  // TODO\n`;\n  return x;\n}\n"),
+    ("javascript", "function f() {\n  g(1,\n|\n    2);\n  return x;\n}\n"),
+    ("javascript", "function f() {\n  g({\n    a: 1,\n    // TODO|\n  });\n  return x;\n}\n"),
+    ("go", "package a\n\nfunc f() {\n\tg(1,\n|\n\t\t2)\n\th()\n}\n"),
+    ("rust", "fn f() {\n    g(1,\n|\n        2);\n    h();\n}\n"),
+    ("java", "class A {\n  void f() {\n    g(1,\n|\n      2);\n    h();\n  }\n}\n"),
+    ("c", "int f(int a) {\n  g(1,\n|\n    2);\n  return a;\n}\n"),
+]
+AND_HERE = [
+    ("python", "def f(a):\n    if a:\n|\n        b = 1\n    return a\n"),
+    ("python", "def f(a):\n    if a:\n        # TODO|\n        b = 1\n    return a\n"),
+    ("python", "def f(a):\n    if a:\n        b = 1\n|\n    return a\n"),
+    ("javascript", "function f() {\n  g();\n|\n  h();\n}\n"),
+    ("javascript", "function f() {\n  g();\n  // TODO|\n}\n"),
+    ("typescript", "class A { m() {\n  g();\n|\n} }\n"),
+    ("go", "package a\n\nfunc f() {\n\tg()\n|\n\th()\n}\n"),
+    ("go", "package a\n\nfunc f() {\n\tg()\n\t// TODO|\n}\n"),
+    ("rust", "fn f() {\n    g();\n|\n    h();\n}\n"),
+    ("java", "class A {\n  void f() {\n    g();\n    // TODO|\n    h();\n  }\n}\n"),
+    ("java", "class A {\n  A() {\n    g();\n|\n    h();\n  }\n}\n"),
+    ("c", "int f(int a) {\n  switch (a) {\n    case 1:\n      g();\n|\n      h();\n  }\n  return a;\n}\n"),
+    ("cpp", "int f(int a) {\n  g();\n|\n  return a;\n}\n"),
+]
+
+
 def stub_in(language: str, marked: str, *, whole: bool = True) -> tuple[str, Stub | None]:
     grammar = grammar_for_language(language)
     assert grammar is not None
@@ -73,6 +107,16 @@ def test_every_language_has_stubs() -> None:
     assert {grammar.name for grammar in grammars()} == {
         grammar.name for language, *_ in STUBS if (grammar := grammar_for_language(language))
     }
+
+
+@pytest.mark.parametrize(("language", "marked"), NOT_HERE)
+def test_no_hole_is_offered_in_a_string_or_an_argument(language: str, marked: str) -> None:
+    assert stub_in(language, marked, whole=False)[1] is None
+
+
+@pytest.mark.parametrize(("language", "marked"), AND_HERE)
+def test_a_hole_is_offered_wherever_statements_stand(language: str, marked: str) -> None:
+    assert stub_in(language, marked, whole=False)[1] is not None
 
 
 @pytest.mark.parametrize(("language", "marked", "code", "expected"), HERE)
