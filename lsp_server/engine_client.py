@@ -139,7 +139,8 @@ class ProcessEngine:
     async def close(self) -> None:
         """Stop the child and wait until it is gone."""
         if self._keeper is not None:
-            self._keeper.cancel()
+            if not self._keeper.cancelling():  # a second time would cut its cleaning up short
+                self._keeper.cancel()
             await asyncio.wait((self._keeper,))
         self._settled.set()
 

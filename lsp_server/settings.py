@@ -41,11 +41,15 @@ class Settings:
         self._said: set[str] = set()
         self._loading: Progress | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._engine_options = _engine_values(workspace.options)  # of the engine that there is
+        self._started = False
+        self._changing = asyncio.Lock()
         workspace.engine.on_state = self._on_state
 
     def start(self) -> None:
         """Say what is wrong with the options, get the user's own, and start the engine."""
         self._say(self._complaints)
+        self._workspace.engine_is_chosen.clear()
         logging.getLogger("remask").setLevel(self._workspace.options.log_level.upper())
         self.later(self._start())
 
@@ -73,7 +77,8 @@ class Settings:
     async def _start(self) -> None:
         if self._client.can("workspace.configuration"):
             await self._pull()
-        self._workspace.engine.start()
+        self._started = True
+        await self._choose_engine()
         self._workspace.snippets.start()
         await self._client.watch_configuration()
         extensions = sorted({one.lstrip(".") for grammar in grammars() for one in grammar.extensions})
@@ -90,17 +95,30 @@ class Settings:
         logging.getLogger("remask").setLevel(options.log_level.upper())
         if (old.exclude, old.context) != (options.exclude, options.context):
             self._workspace.snippets.folders_changed()
-        if any(getattr(old, name) != getattr(options, name) for name in ENGINE_OPTIONS):
-            self.later(self._change_engine(options))
+        if self._started and self._engine_options != _engine_values(options):
+            self.later(self._choose_engine())
 
-    async def _change_engine(self, options: ServerOptions) -> None:
-        log.info("the engine is started anew with other options")
-        old, new = self._workspace.engine, self._make_engine(options)
-        old.on_state = lambda *_: None
-        self._workspace.engine = new
-        new.on_state = self._on_state
-        new.start()
-        await old.close()
+    async def _choose_engine(self) -> None:
+        """Start the engine that the options ask for; another one is gone before, so that there are never two."""
+        async with self._changing:
+            workspace = self._workspace
+            try:
+                if self._engine_options != _engine_values(workspace.options):
+                    await self._change_engine()
+                workspace.engine.start()
+            finally:
+                workspace.engine_is_chosen.set()
+
+    async def _change_engine(self) -> None:
+        log.info("another engine is taken: its options are others")
+        workspace = self._workspace
+        workspace.engine_is_chosen.clear()
+        workspace.engine.on_state = lambda *_: None
+        await workspace.engine.close()
+        options = workspace.options
+        workspace.engine = self._make_engine(options)
+        workspace.engine.on_state = self._on_state
+        self._engine_options = _engine_values(options)
 
     def _say(self, complaints: list[str]) -> None:
         for complaint in complaints:
@@ -127,3 +145,7 @@ class Settings:
             self._loading = progress
         else:
             progress.end()
+
+
+def _engine_values(options: ServerOptions) -> tuple[object, ...]:
+    return tuple(getattr(options, name) for name in ENGINE_OPTIONS)

@@ -32,6 +32,8 @@ class Workspace:
 
     def __init__(self, engine: EngineClient, options: ServerOptions, status: Status, unit: Unit) -> None:
         self.engine = engine
+        self.engine_is_chosen = asyncio.Event()  # requests wait while the options that make it are not known
+        self.engine_is_chosen.set()
         self.status = status
         self.documents = DocumentStore(unit)
         self.notebooks = Notebooks(self.documents)
@@ -74,6 +76,7 @@ class Workspace:
             self.status.begin()
         try:
             async with asyncio.timeout(request.deadline_ms / 1000 + 2 * LATE_S):
+                await self.engine_is_chosen.wait()
                 result = await self.engine.complete(request, on_draft)
         except TimeoutError:
             return CompletionResult(text="", reason=Reason.DEADLINE, language=request.language)

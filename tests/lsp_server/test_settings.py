@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, ClassVar
 
 import pytest
+
+from remask.contract.messages import CompletionRequest, CompletionResult
+from remask.lsp_server.engine_link import OnDraft
+from remask.lsp_server.fake_engine import FakeEngine
+from remask.lsp_server.options import ServerOptions
 
 URI = "file:///work/a.py"
 PULLS = {"workspace": {"configuration": True}}
@@ -89,3 +95,65 @@ async def test_a_client_that_can_is_asked_to_tell_of_changes(inside: Any) -> Non
     patterns = [watcher["globPattern"] for watcher in files["registerOptions"]["watchers"]]
     assert "py," in patterns[0]
     assert ".{gitignore,remaskignore}" in patterns[1]
+
+
+class OneEngine(FakeEngine):
+    """Counts how many of its kind are started and not closed."""
+
+    running_now = 0
+    most_at_once = 0
+    made: ClassVar[list[OneEngine]] = []
+
+    def __init__(self, options: ServerOptions) -> None:
+        super().__init__(options.dtype)
+        self.is_started = False
+        OneEngine.made.append(self)
+
+    def start(self) -> None:
+        if not self.is_started:
+            self.is_started = True
+            OneEngine.running_now += 1
+            OneEngine.most_at_once = max(OneEngine.most_at_once, OneEngine.running_now)
+        super().start()
+
+    async def complete(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
+        self.start()
+        return await super().complete(request, on_draft)
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+        OneEngine.running_now -= self.is_started
+        await super().close()
+
+
+@pytest.fixture
+def engines() -> list[OneEngine]:
+    OneEngine.running_now = OneEngine.most_at_once = 0
+    OneEngine.made = []
+    return OneEngine.made
+
+
+async def test_options_pulled_at_the_start_are_known_before_an_engine_starts(
+    inside: Any, engines: list[OneEngine]
+) -> None:
+    client = await inside("")
+    client.server._make_engine = OneEngine
+    client.answers["workspace/configuration"] = [{"dtype": "float32"}]
+    await client.initialize(options={"speculate": False}, capabilities=PULLS)
+    client.open(URI, "x = ")
+    assert (await client.complete(URI, 0, 4))["items"][0]["insertText"] == "float32"
+    assert [engine.is_started for engine in engines] == [False, True]
+    client.engine.closed = True
+
+
+async def test_an_engine_is_gone_before_another_starts(inside: Any, engines: list[OneEngine]) -> None:
+    client = await inside("")
+    client.server._make_engine = OneEngine
+    await client.initialize(options={"speculate": False})
+    for dtype in ("bfloat16", "float32", "bfloat16", "float32"):
+        client.notify("workspace/didChangeConfiguration", {"settings": {"remask": {"dtype": dtype}}})
+    client.open(URI, "x = ")
+    assert (await client.complete(URI, 0, 4))["items"][0]["insertText"] == "float32"
+    assert OneEngine.most_at_once == 1
+    assert [engine.closed for engine in engines[-2:]] == [True, False]
+    client.engine.closed = True
