@@ -15,8 +15,8 @@ class Circle:
         """Return the area of the circle."""
         return math.pi * self.radius**2
 
-    def move(self, dx, dy):
-        """Move the centre of the circle."""
+    def to_dict(self):
+        """Return the circle as a dictionary."""
         
 
     def contains(self, x, y):

@@ -34,13 +34,17 @@ class Reader(ABC):
         self.transformer = model.transformer
         self._never = torch.tensor(model.spec.never, dtype=torch.int64, device=self.transformer.device)
 
-    @abstractmethod
     def prepare(self, request: Request, prompt: Prompt, cancelled: Callable[[], bool]) -> PromptCounts:
-        """Read what the session lacks of `prompt`; leaves known tokens that it does not hold in `request.pending`."""
+        """Read what the session lacks of `prompt`; leaves known tokens that it does not hold in `request.pending`.
 
-    @abstractmethod
+        Unless a regime says otherwise, that is the newest token, which the first pass starts with.
+        """
+        request.pending = prompt.tokens[-1:]
+        return self.read_causally(request.session, prompt.tokens, cancelled)
+
     def canvas(self, request: Request, size: int) -> Canvas:
         """A fresh canvas of about `size` positions behind the pending tokens."""
+        return Canvas(size, self.spec.mask_id)
 
     @abstractmethod
     def predict(self, request: Request, canvas: Canvas) -> Tensor:

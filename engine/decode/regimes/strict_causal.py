@@ -6,30 +6,17 @@ writing it. Source: WeDLM's topological reordering (Tencent 2025).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor
 
-from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.policy import Verify
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Request
 from remask.engine.models.transformer import Pass
-from remask.engine.prompt import Prompt
 
 
 class StrictCausalReader(Reader):
     """`request.pending` are known tokens whose KV is written by the next pass, the canvas's leading ones included."""
-
-    def prepare(self, request: Request, prompt: Prompt, cancelled: Callable[[], bool]) -> PromptCounts:
-        """Read all of the prompt but its newest token; see `Reader.prepare`."""
-        request.pending = prompt.tokens[-1:]
-        return self.read_causally(request.session, prompt.tokens, cancelled)
-
-    def canvas(self, request: Request, size: int) -> Canvas:
-        """`size` masks."""
-        return Canvas(size, self.spec.mask_id)
 
     def predict(self, request: Request, canvas: Canvas) -> Tensor:
         """Pending, then resolved, then masks; a mask's row predicts the mask's own position."""
