@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
@@ -25,7 +26,7 @@ def objection(grammar: Grammar, text: str, stub: Stub, code: str) -> str:
     new = stub.filled(text, code)
     source = encode(new)
     root = grammar.parse(source).root_node
-    if root.has_error and not grammar.parse(encode(text)).root_node.has_error:
+    if root.has_error and not _is_broken(grammar, text):
         return "it does not parse"
     found = _function(grammar, root, source, stub.function[0])
     if found is None:
@@ -41,7 +42,7 @@ def objection(grammar: Grammar, text: str, stub: Stub, code: str) -> str:
         return "it does not parse"
     if grammar.gate.layout and any(layout_errors(function, source)):
         return "its indentation does not fit"
-    if grammar.gate.compiler == "python" and not _compiles(new) and _compiles(text):
+    if grammar.gate.compiler == "python" and not _compiles(new) and _compiled(text):
         return "Python does not take it"
     if stub.whole and function_stub(grammar, new, stub.function[0]) is not None:
         return "it is a placeholder again"
@@ -68,6 +69,18 @@ def _function(grammar: Grammar, root: Node, source: bytes, start: int) -> tuple[
         if {"function", "body"} <= match.keys() and match["function"][0].start_byte == at:
             return match["function"][0], match["body"][0]
     return None
+
+
+@lru_cache(maxsize=1)
+def _is_broken(grammar: Grammar, text: str) -> bool:
+    """Whether the old text does not parse; it is the same for all candidates of a task."""
+    return grammar.parse(encode(text)).root_node.has_error
+
+
+@lru_cache(maxsize=1)
+def _compiled(text: str) -> bool:
+    """Whether Python took the old text."""
+    return _compiles(text)
 
 
 def _compiles(text: str) -> bool:

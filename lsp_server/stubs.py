@@ -18,7 +18,7 @@ from remask.grammars.source import code_points, encode
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_CHARACTERS = 500_000
+MAX_CHARACTERS = 100_000
 """A longer text is not looked at: it would hold the loop up."""
 
 _CALL = r"\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*;?"

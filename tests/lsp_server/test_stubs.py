@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remask.grammars import grammar_for_language, grammars
+from remask.lsp_server import fillcheck, stubs
 from remask.lsp_server.fillcheck import objection
 from remask.lsp_server.stubs import Stub, function_stub, indent_unit, stub_here
 
@@ -185,3 +186,26 @@ def test_what_may_not_be_written(language: str, marked: str, code: str, why: str
 )
 def test_the_unit_of_indentation(text: str, unit: str) -> None:
     assert indent_unit(text) == unit
+
+
+def test_a_large_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = "def f():\n    pass|\n"
+    assert stub_in("python", "#" * 99_000 + "\n" + function)[1] is not None
+    monkeypatch.setattr(stubs, "_parsed", None)
+    for whole in (True, False):
+        assert stub_in("python", "#" * 100_000 + "\n" + function, whole=whole)[1] is None
+
+
+def test_the_old_text_is_parsed_once_for_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, stub = stub_in("python", "def only_here():\n    pass|\n")
+    grammar = grammar_for_language("python")
+    assert stub is not None
+    assert grammar is not None
+    read: list[str] = []
+    encode, compiles = fillcheck.encode, fillcheck._compiles
+    monkeypatch.setattr(fillcheck, "encode", lambda text: (read.append(text), encode(text))[1])
+    monkeypatch.setattr(fillcheck, "_compiles", lambda text: (read.append("c" + text), compiles(text))[1])
+    for code in ("return (", "x = )", "return = 1", "break", "return 1"):
+        objection(grammar, text, stub, code)
+    assert read.count(text) == 1
+    assert read.count("c" + text) <= 1
