@@ -23,7 +23,8 @@ def scripted_engine(text, prefix=PREFIX, suffix="", **faults):
 
 
 def request(prefix=PREFIX, suffix="", **values):
-    return CompletionRequest(**{"document": "a.py", "language": "python", "prefix": prefix, "suffix": suffix} | values)
+    known = {"document": "a.py", "language": "python", "prefix": prefix, "suffix": suffix, "deadline_ms": 600_000}
+    return CompletionRequest(**known | values)
 
 
 @pytest.mark.parametrize(

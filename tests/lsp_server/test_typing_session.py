@@ -65,7 +65,9 @@ class Author:
             draft = self.chance.choice(("))", draft + " ((", "def (", "  \n", draft + draft, "'"))
         grammar = grammar_for_language("python")
         assert grammar is not None
-        finished = finish(draft, Reason.END, request.suffix, Gate(grammar, request.prefix, request.suffix))
+        finished = finish(
+            draft, Reason.END, request.prefix, request.suffix, Gate(grammar, request.prefix, request.suffix)
+        )
         self.passed.add(request.prefix + finished.text + request.suffix)
         return CompletionResult(text=finished.text, reason=finished.reason, language="python")
 
