@@ -30,6 +30,11 @@ class Turns:
         """Whether nobody uses the engine or waits for it."""
         return self._newest is None and not self._engine.locked()
 
+    @property
+    def free(self) -> bool:
+        """Whether nobody uses the engine."""
+        return not self._engine.locked()
+
     def overtake(self) -> None:
         """End what runs for an older place of the cursor."""
         task, self._newest = self._newest, None
@@ -53,10 +58,14 @@ class Turns:
                 raise  # the client's own wish
             raise OvertakenError from None
 
-    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run `work` when no other work of this kind runs."""
-        async with self._engine:
+    async def alone(self, work: Callable[[], Awaitable[T]], within_s: float | None = None) -> T:
+        """Run `work` when no other work of this kind runs; raises TimeoutError where it cannot begin in time."""
+        async with asyncio.timeout(within_s):
+            await self._engine.acquire()
+        try:
             return await work()
+        finally:
+            self._engine.release()
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         if self._newest is task:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
+from dataclasses import replace
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Purpose, Reason, Snippet
 from remask.lsp_server.context import obstacle
@@ -66,8 +68,22 @@ class Workspace:
         return await self.snippets.for_function(key, name) if self.options.context else ()
 
     async def ask(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
-        """Ask the engine when nobody else does, within the request's time whatever engine it is."""
-        return await self.turns.alone(lambda: self._ask(request, on_draft))
+        """Ask the engine when nobody else does, within the request's time whatever engine it is.
+
+        For ghost text waiting counts too: it is of no use once its time is up, whatever is being filled.
+        """
+        if request.purpose is not Purpose.COMPLETE or self.turns.free:
+            return await self.turns.alone(lambda: self._ask(request, on_draft))
+        ends = time.monotonic() + request.deadline_ms / 1000
+
+        def rest() -> Awaitable[CompletionResult]:
+            left_ms = max(1, int((ends - time.monotonic()) * 1000))
+            return self._ask(replace(request, deadline_ms=left_ms), on_draft)
+
+        try:
+            return await self.turns.alone(rest, request.deadline_ms / 1000)
+        except TimeoutError:
+            return CompletionResult(text="", reason=Reason.DEADLINE, language=request.language)
 
     async def _ask(self, request: CompletionRequest, on_draft: OnDraft | None) -> CompletionResult:
         shown = request.purpose is not Purpose.SPECULATE

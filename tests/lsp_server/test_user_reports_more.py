@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lsp_client import only_item
 
-from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.contract.messages import CompletionRequest, CompletionResult, Purpose, Reason
 from remask.lsp_server import workspace
 from remask.lsp_server.fake_engine import FakeEngine
 from remask.lsp_server.folders import Folders
@@ -203,6 +203,31 @@ async def test_the_unit_of_positions_is_said(inside: Any, offered: Any, agreed: 
     """Report 41."""
     client = await inside("1")
     assert (await client.initialize(offered))["positionEncoding"] == agreed
+
+
+async def test_ghost_text_keeps_its_deadline_while_a_fill_runs(inside: Any) -> None:
+    client = await inside("")
+    filling = asyncio.Event()
+
+    async def answer(request: CompletionRequest) -> CompletionResult:
+        if request.purpose is Purpose.FILL and not filling.is_set():
+            filling.set()
+            await client.release.wait()
+        return CompletionResult(text="return 1", reason=Reason.END, language="python")
+
+    client.engine = FakeEngine(answer)
+    await client.initialize(options={"deadlineMs": 50})
+    client.open(URI, "def f():\n    pass\n\nx = ")
+    argument = {"uri": URI, "position": {"line": 1, "character": 4}, "apply": False}
+    command = {"command": "remask.fill", "arguments": [argument]}
+    _, filled = client.start_request("workspace/executeCommand", command)
+    await filling.wait()
+    assert await client.complete(URI, 3, 4, **INVOKED) is None
+    assert "nothing to show: deadline" in client.log
+    assert not client.release.is_set(), "the fill still runs"
+    client.release.set()
+    assert (await filled)["result"]["candidates"]
+    assert await client.complete(URI, 3, 4, **INVOKED)
 
 
 ODD_URIS = ["untitled://[x", "file://[bad/a.py", "http://[::1/a.py", f"file:///work/{'a' * 300}.py"]
