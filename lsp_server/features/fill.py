@@ -24,7 +24,7 @@ from remask.lsp_server.workspace import Workspace
 log = logging.getLogger(__name__)
 
 POLICIES = ("default", "parallel")
-"""How the engine is asked, one after the other, until there are enough candidates."""
+"""How the engine is asked, one after the other, until there is a candidate that may be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,9 @@ async def write(
     context = await workspace.fill_context(key_of(task.document.uri), task.stub.name)
     for policy in POLICIES:
         left_ms = int((ends - time.monotonic()) * 1000)
-        wanted = options.fill_candidates - len(found)
-        if wanted <= 0 or left_ms < 50:
+        if found or left_ms < 50:
             break
-        request = _request(workspace, task, context, policy, wanted, left_ms)
+        request = _request(workspace, task, context, policy, left_ms)
         if isinstance(request, Reason):
             return request
         result = await workspace.ask(request, on_draft)
@@ -105,7 +104,7 @@ def is_current(workspace: Workspace, task: Task) -> bool:
 
 
 def _request(
-    workspace: Workspace, task: Task, context: tuple[Snippet, ...], policy: str, wanted: int, left_ms: int
+    workspace: Workspace, task: Task, context: tuple[Snippet, ...], policy: str, left_ms: int
 ) -> CompletionRequest | Reason:
     options = workspace.options
     before, after = workspace.notebooks.around(task.document.uri)
@@ -121,7 +120,7 @@ def _request(
             purpose=Purpose.FILL,
             max_tokens=options.fill_max_tokens,
             deadline_ms=left_ms,
-            candidates=wanted,
+            candidates=options.fill_candidates,
             context=context,
         )
     except InputError:

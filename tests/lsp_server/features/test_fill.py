@@ -105,8 +105,18 @@ async def test_fewer_candidates_than_wanted_are_never_made_up(inside: Any) -> No
     client = await started(inside, "return w * h")
     (action,) = await actions(client)
     await client.request("codeAction/resolve", action)
-    assert [request.policy for request in client.engine.requests] == ["default", "parallel"]
     assert len(await actions(client)) == 1
+
+
+async def test_the_engine_is_asked_once_more_only_if_nothing_may_be_shown(inside: Any) -> None:
+    client = await started(inside, "return w * h")
+    (action,) = await actions(client)
+    assert (await client.request("codeAction/resolve", action))["edit"]
+    assert [request.policy for request in client.engine.requests] == ["default"]
+    client = await started(inside, "return (")
+    (action,) = await actions(client)
+    await client.request("codeAction/resolve", action)
+    assert [request.policy for request in client.engine.requests] == ["default", "parallel"]
 
 
 async def test_a_client_that_resolves_nothing_gets_a_command(inside: Any) -> None:
