@@ -40,6 +40,7 @@ _OF_STATEMENTS = frozenset(
     }
 )
 """Nodes whose children are statements, in any of the grammars."""
+_DECLARES = re.compile(r"(?m)^[ \t]*@[ \t]*(?:\w+\.)*(?:overload|abstract\w*)\b")
 _PYTHON_HEADER = re.compile(r"(?m)^[ \t]*(?:async[ \t]+)?def\b.*:[ \t]*$")
 
 
@@ -77,7 +78,7 @@ def function_stub(grammar: Grammar, text: str, offset: int) -> Stub | None:
     for function, body in tree.functions_at(offset):
         stub = _stub(tree, function, body)
         if stub is not None:
-            return stub
+            return None if _needs_no_body(tree, function) else stub
     return _empty_offside(grammar, text, offset) if grammar.text.offside else None
 
 
@@ -199,7 +200,24 @@ def _stub(tree: _Tree, function: Node, body: Node) -> Stub | None:
     if last is not None and not code and _begins_line(tree, last):
         end = tree.offset(last.end_byte)
         return tree.make(function, body, (end, end), lead="\n" + _line_indent(tree.text, tree.offset(last.start_byte)))
-    return None if kept else _on_one_line(tree, function, body)
+    if kept and not (code and tree.grammar.text.offside and _rows(code[0])[0] == _rows(kept[0])[0] == _rows(body)[1]):
+        return None
+    return _on_one_line(tree, function, code[0] if kept else body)
+
+
+def _needs_no_body(tree: _Tree, function: Node) -> bool:
+    """Whether a Python function is a declaration only: of an overload, an abstract method or a protocol."""
+    outer = function.parent
+    if tree.grammar.name != "python" or outer is None:
+        return False
+    if outer.type == "decorated_definition":
+        marks = tree.source[outer.start_byte : function.start_byte].decode("utf-8", "replace")
+        if _DECLARES.search(marks):
+            return True
+        outer = outer.parent
+    owner = outer.parent if outer is not None else None
+    bases = owner.child_by_field_name("superclasses") if owner is not None else None
+    return bases is not None and re.search(rb"\bProtocol\b", tree.source[bases.start_byte : bases.end_byte]) is not None
 
 
 def _on_one_line(tree: _Tree, function: Node, body: Node) -> Stub:
@@ -225,7 +243,7 @@ def _empty_offside(grammar: Grammar, text: str, offset: int) -> Stub | None:
         return None
     tree = _parsed(grammar, head + " pass" + text[len(head) :])
     for function, body in tree.functions_at(start + len(text[start:end]) - len(text[start:end].lstrip())):
-        if tree.offset(body.start_byte) == len(head) + 1:
+        if tree.offset(body.start_byte) == len(head) + 1 and not _needs_no_body(tree, function):
             stub = _on_one_line(tree, function, body)
             return Stub(
                 stub.name, (stub.function[0], len(head)), len(head), (len(head), len(head)), stub.lead, "", True

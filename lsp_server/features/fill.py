@@ -19,6 +19,7 @@ from remask.lsp_server.documents import key_of
 from remask.lsp_server.fillcheck import objection
 from remask.lsp_server.postprocess import drop_overlap
 from remask.lsp_server.stubs import Stub, function_stub, stub_here
+from remask.lsp_server.uris import parse
 from remask.lsp_server.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,8 @@ def task_at(workspace: Workspace, uri: str, position: Position, *, whole: bool) 
     grammar = known_grammar(document.language)
     if grammar is None:
         return Reason.LANGUAGE
+    if parse(uri).path.endswith(".pyi"):  # it holds declarations only
+        return Reason.EMPTY
     text = document.normalised
     find = function_stub if whole else stub_here
     try:

@@ -13,6 +13,8 @@ STUBS = [
     ("python", 'def f(a: int) -> int:\n    """Doc."""\n    pass|\n\nx = 1\n', "return a", 'c."""\n    return a\n\nx'),
     ("python", "class A:\n    def f(self): ...|\n\nx = 1\n", "return 1", "):\n        return 1\n\nx"),
     ("python", "def f():\n    # TODO: all\n    raise Not|ImplementedError('x')\n", "return 1", "all\n    return 1\n"),
+    ("python", "def f(a): pass|  # later\n\nx = 1\n", "return a", "def f(a):\n    return a  # later\n\nx"),
+    ("python", "@cache\ndef f(a): ...|\n", "return a", "(a):\n    return a\n"),
     ("python", "async def f(a):|\n\ndef g():\n    return 2\n", "return 1", "):\n    return 1\n\ndef g"),
     ("python", 'def f(a):\n    """Doc."""|\n', "return 1", '"""\n    return 1\n'),
     ("python", "def |f(a):\n\tpass\n", "return 1", "):\n\treturn 1\n"),
@@ -186,6 +188,21 @@ def test_what_may_not_be_written(language: str, marked: str, code: str, why: str
 )
 def test_the_unit_of_indentation(text: str, unit: str) -> None:
     assert indent_unit(text) == unit
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "from typing import overload\n\n@overload\ndef f(a: int) -> int: ...|\n",
+        "import typing\n\n@typing.overload\ndef f(a: int) -> int:|\n",
+        "class A:\n    @property\n    @abc.abstractmethod\n    def f(self):\n        pass|\n",
+        "class A(Sized, Protocol[T]):\n    def f(self) -> int: ...|\n",
+        "class A(Protocol):\n    @property\n    def f(self) -> int: ...|\n",
+    ],
+)
+def test_a_declaration_needs_no_body(marked: str) -> None:
+    assert stub_in("python", marked)[1] is None
+    assert stub_in("python", marked, whole=False)[1] is None
 
 
 def test_a_large_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

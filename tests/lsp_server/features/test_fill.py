@@ -263,3 +263,11 @@ async def test_a_fill_is_not_thrown_away_by_typing_elsewhere(inside: Any) -> Non
     assert "edit" in (await answer)["result"]
     assert (await ghost)["result"]["items"]
     assert client.engine.most == 1
+
+
+async def test_nothing_is_filled_in_a_file_of_declarations(inside: Any) -> None:
+    client = await started(inside, "return 1")
+    client.open("file:///work/a.pyi", STUB)
+    params = {**action_params(), "textDocument": {"uri": "file:///work/a.pyi"}}
+    assert not await client.request("textDocument/codeAction", params)
+    assert await actions(client)
