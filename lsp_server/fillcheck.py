@@ -5,7 +5,6 @@ Knows text and trees. The engine's own gate has judged the code before; this is 
 
 from __future__ import annotations
 
-import ast
 import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -87,7 +86,7 @@ def _compiles(text: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+            compile(text, "<text>", "exec", dont_inherit=True)  # finds more than a parser does; runs nothing
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
         return False
     return True

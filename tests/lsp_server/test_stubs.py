@@ -205,6 +205,15 @@ def test_a_declaration_needs_no_body(marked: str) -> None:
     assert stub_in("python", marked, whole=False)[1] is None
 
 
+@pytest.mark.parametrize("code", ["break", "return = 1", "nonlocal a", "x: int\n    global x"])
+def test_what_python_does_not_compile_is_not_shown(code: str) -> None:
+    text, stub = stub_in("python", "def f(a):\n    pass|\n")
+    grammar = grammar_for_language("python")
+    assert stub is not None
+    assert grammar is not None
+    assert objection(grammar, text, stub, code)
+
+
 def test_a_large_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     function = "def f():\n    pass|\n"
     assert stub_in("python", "#" * 99_000 + "\n" + function)[1] is not None
