@@ -10,6 +10,7 @@ from pathlib import Path
 from remask.contract.errors import InputError
 from remask.contract.messages import MAX_DOCUMENT_BYTES
 from remask.grammars import grammar_for_language, grammars, language_of
+from remask.lsp_server.exclusions import may_hold_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Source:
     @classmethod
     def read(cls, path: Path, place: Place, language: str | None) -> Source:
         """Read the file and cut it; raises InputError for a file, a language or a place that cannot be used."""
+        if may_hold_secrets(path.absolute().as_uri()):
+            raise InputError(f"{path} is of a kind that may hold secrets, and Remask never reads such files.")
         text = read_text(path)
         offset = _offset(text, place, path)
         return cls(path, _language(path, language), text[:offset], text[offset:], place)

@@ -97,6 +97,15 @@ def test_outside(tmp_path, place, sentence):
         Source.read(path, place, None)
 
 
+@pytest.mark.parametrize("name", [".env", "server.key", "id_rsa", ".ssh/config"])
+def test_files_that_may_hold_secrets_are_never_read(tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("TOKEN=1\n")
+    with pytest.raises(InputError, match="secrets"):
+        Source.read(path, Place(1, 1), "python")
+
+
 def test_unknown_language(tmp_path):
     path = tmp_path / "a.xyz"
     path.write_text("ab")
