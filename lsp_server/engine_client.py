@@ -21,7 +21,8 @@ from remask.lsp_server.status import EngineState
 
 log = logging.getLogger(__name__)
 
-LATE_S = 3.0  # how much longer than its deadline an answer may take before the engine counts as stuck
+LATE_S = 3.0  # how much longer than its deadline an answer is waited for
+STUCK_S = 60.0  # an engine that was asked and answered nothing for so long is stuck; a busy machine may make one slow
 BACK_OFF_S = 0.5  # before an engine that died is started again; twice as long each time
 MAX_BACK_OFF_S = 30.0
 STARTS = 4  # without an answer in between; then it is left alone
@@ -83,6 +84,7 @@ class ProcessEngine:
         self._working = 0
         self._deaths = 0  # since the last answer
         self._stuck = False  # the child that runs or ran last was ended by us
+        self._silent_since: float | None = None  # when it was asked what it has not answered yet, a loop's time
 
     @property
     def pid(self) -> int | None:
@@ -108,11 +110,14 @@ class ProcessEngine:
                 if self._link is None:
                     raise EngineError("The engine is not running.")
                 asked = self._child, clock()
+                if self._silent_since is None:
+                    self._silent_since = asked[1]
                 result = await self._link.complete(request, on_draft)
-                self._deaths = 0
+                self._deaths, self._silent_since = 0, None
                 return result
         except TimeoutError:
-            if asked is not None and clock() - asked[1] > patience_s - LATE_S / 2:
+            waited_whole = asked is not None and clock() - asked[1] > patience_s - LATE_S / 2
+            if asked is not None and waited_whole and clock() - (self._silent_since or clock()) >= STUCK_S:
                 self._end_stuck(asked[0])
             return _failure(request, "The engine did not answer in time.")
         except RemaskError as error:
@@ -124,7 +129,7 @@ class ProcessEngine:
         """End a child that had its time and did not answer; it counts as one that died."""
         if child is not None and child is self._child and not self._stuck:
             log.warning("the engine does not answer and is ended")
-            self._stuck = True
+            self._stuck, self._silent_since = True, None
             child.kill()
 
     async def close_document(self, document: str) -> None:

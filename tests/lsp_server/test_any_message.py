@@ -14,8 +14,14 @@ from remask.lsp_server.fake_engine import FakeEngine
 
 MESSAGES = 10_000
 AT_ONCE = 250
-URIS = ["file:///work/a.py", "untitled:b", "file:///C%3A/c.py", "", "file:///work/.env", "\ud800", "x" * 300]
-URIS += ["untitled://[x", "file://[bad/a.py", "http://[::1/a.py", f"file:///work/{'a' * 300}.py", "file:///w/\ud800.py"]
+URIS = ["file:///project/a.py", "untitled:b", "file:///C%3A/c.py", "", "file:///project/.env", "\ud800", "x" * 300]
+URIS += [
+    "untitled://[x",
+    "file://[bad/a.py",
+    "http://[::1/a.py",
+    f"file:///project/{'a' * 300}.py",
+    "file:///w/\ud800.py",
+]
 REQUESTS = [
     *("textDocument/inlineCompletion", "textDocument/codeAction", "codeAction/resolve", "workspace/executeCommand"),
     *("textDocument/hover", "custom/unknown", "", "$/unknown", "initialize"),

@@ -155,11 +155,24 @@ async def test_an_engine_that_never_answers_is_ended_and_started_again(
     stuck = engine.pid
     with monkeypatch.context() as patch:
         patch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
+        patch.setattr("remask.lsp_server.engine_client.STUCK_S", 0.0)
         assert (await complete(engine, "# deaf", deadline_ms=50)).reason is Reason.ENGINE
     await answers(engine)
     assert stuck
     assert not psutil.pid_exists(stuck)
     assert (EngineState.GONE, "The engine did not answer and is started again.") in states
+
+
+async def test_an_engine_that_is_only_slow_is_left_alone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine can make one request late; ending the engine would only make the next one later."""
+    engine = start()
+    await complete(engine)
+    slow = engine.pid
+    with monkeypatch.context() as patch:
+        patch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
+        assert (await complete(engine, "# block", deadline_ms=50)).reason is Reason.ENGINE
+    await answers(engine)
+    assert engine.pid == slow
 
 
 async def test_a_request_that_waited_for_the_engine_to_load_ends_nobody(

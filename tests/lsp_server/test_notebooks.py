@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from lsp_client import at, only_item
 
-BOOK = "file:///work/n.ipynb"
-CELLS = [f"vscode-notebook-cell:/work/n.ipynb#{name}" for name in "abcd"]
+BOOK = "file:///project/n.ipynb"
+CELLS = [f"vscode-notebook-cell:/project/n.ipynb#{name}" for name in "abcd"]
 
 
 def item(number: int, text: str, language: str = "python") -> dict[str, Any]:

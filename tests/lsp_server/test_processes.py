@@ -9,7 +9,7 @@ import psutil
 import pytest
 from lsp_client import only_item
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 
 
 async def all_gone(processes: list[psutil.Process], within_s: float = 5.0) -> bool:

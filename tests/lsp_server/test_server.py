@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from lsp_client import at, completion, only_item
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 CANCELLED = -32800
 INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, NOT_INITIALIZED = -32600, -32601, -32602, -32002
 
@@ -87,9 +87,9 @@ async def test_five_thousand_units_are_shown(inside: Any) -> None:
 async def test_documents_that_are_not_completed(inside: Any) -> None:
     client = await started(inside, "1", "x")
     for uri, language, text, reason in [
-        ("file:///work/.env", "python", "KEY=", "excluded"),
-        ("file:///work/x.kl", "klingon", "x", "language"),
-        ("file:///work/large.py", "python", "x = 1\n" * 900_000, "too_large"),
+        ("file:///project/.env", "python", "KEY=", "excluded"),
+        ("file:///project/x.kl", "klingon", "x", "language"),
+        ("file:///project/large.py", "python", "x = 1\n" * 900_000, "too_large"),
     ]:
         client.open(uri, text, language)
         assert await client.complete(uri, 0, 0) is None

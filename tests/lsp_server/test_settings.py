@@ -12,7 +12,7 @@ from remask.lsp_server.engine_link import OnDraft
 from remask.lsp_server.fake_engine import FakeEngine
 from remask.lsp_server.options import ServerOptions
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 PULLS = {"workspace": {"configuration": True}}
 
 

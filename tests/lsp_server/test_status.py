@@ -10,7 +10,7 @@ from remask.contract.messages import Reason
 from remask.contract.reasons import EXPLANATIONS, explain
 from remask.lsp_server.status import EngineState, Status
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 STATUS = "remask/didChangeStatus"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lsp_client import completion, only_item
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 
 
 async def started(connect: Any, text: str, document: str, process_id: int | None = None) -> Any:

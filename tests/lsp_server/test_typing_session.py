@@ -24,7 +24,7 @@ ASK_EVERY = 5  # edits
 
 
 def uri(file: int) -> str:
-    return f"file:///work/file{file}.py"
+    return f"file:///project/file{file}.py"
 
 
 def change_of(before: str, edit: Edit, unit: Unit) -> Change:

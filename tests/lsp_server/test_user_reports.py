@@ -11,7 +11,7 @@ from remask.lsp_server.document import Change, Document, Position
 from remask.lsp_server.fake_engine import FakeEngine
 from remask.lsp_server.positions import Unit
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 INVOKED = {"triggerKind": 1}
 
 

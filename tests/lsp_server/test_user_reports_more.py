@@ -14,7 +14,7 @@ from remask.lsp_server import workspace
 from remask.lsp_server.fake_engine import FakeEngine
 from remask.lsp_server.folders import Folders
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 INVOKED = {"triggerKind": 1}
 
 
@@ -147,7 +147,7 @@ async def test_secrets_are_neither_completed_nor_remembered(inside: Any) -> None
     """Report 36."""
     client = await started(inside, "abc", "x = ", context=True)
     for name in (".env", ".env.local", "server.pem", ".ssh/config"):
-        uri = f"file:///work/{name}"
+        uri = f"file:///project/{name}"
         client.open(uri, "TOKEN = 'secret-of-mine'\n")
         client.type(uri, 2, 0, 0, "#")
         assert await client.complete(uri, 0, 1) is None
@@ -230,7 +230,7 @@ async def test_ghost_text_keeps_its_deadline_while_a_fill_runs(inside: Any) -> N
     assert await client.complete(URI, 3, 4, **INVOKED)
 
 
-ODD_URIS = ["untitled://[x", "file://[bad/a.py", "http://[::1/a.py", f"file:///work/{'a' * 300}.py"]
+ODD_URIS = ["untitled://[x", "file://[bad/a.py", "http://[::1/a.py", f"file:///project/{'a' * 300}.py"]
 
 
 @pytest.mark.parametrize("uri", ODD_URIS)

@@ -7,7 +7,7 @@ import pytest
 from remask.contract.messages import Candidate, CompletionRequest, CompletionResult, Extent, Purpose, Reason
 from remask.lsp_server.fake_engine import FakeEngine
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 CONTENT_MODIFIED, CANCELLED, INVALID_PARAMS = -32801, -32800, -32602
 STUB = '"""😀"""\r\n\r\n\r\ndef area(w, h):\r\n    """The area."""\r\n    pass\r\n\r\n\r\nx = 1\r\n'
 RESOLVES = {
@@ -226,9 +226,9 @@ async def test_where_nothing_is_offered(inside: Any) -> None:
     assert not await client.request(
         "textDocument/codeAction", {**action_params(), "textDocument": {"uri": "file:///none.py"}}
     )
-    client.open("file:///work/.env", STUB)
+    client.open("file:///project/.env", STUB)
     assert not await client.request(
-        "textDocument/codeAction", {**action_params(), "textDocument": {"uri": "file:///work/.env"}}
+        "textDocument/codeAction", {**action_params(), "textDocument": {"uri": "file:///project/.env"}}
     )
 
 
@@ -267,7 +267,7 @@ async def test_a_fill_is_not_thrown_away_by_typing_elsewhere(inside: Any) -> Non
 
 async def test_nothing_is_filled_in_a_file_of_declarations(inside: Any) -> None:
     client = await started(inside, "return 1")
-    client.open("file:///work/a.pyi", STUB)
-    params = {**action_params(), "textDocument": {"uri": "file:///work/a.pyi"}}
+    client.open("file:///project/a.pyi", STUB)
+    params = {**action_params(), "textDocument": {"uri": "file:///project/a.pyi"}}
     assert not await client.request("textDocument/codeAction", params)
     assert await actions(client)

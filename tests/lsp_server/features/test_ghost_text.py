@@ -10,7 +10,7 @@ from lsp_client import at, only_item
 from remask.contract.messages import Candidate, CompletionRequest, CompletionResult, Extent, Purpose, Reason
 from remask.lsp_server.fake_engine import FakeEngine
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 INVOKED = {"triggerKind": 1}
 
 
