@@ -7,9 +7,11 @@ that says "not implemented" and the like. Offsets are in code points; texts have
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
@@ -309,8 +311,9 @@ def _indent_above(grammar: Grammar, text: str, offset: int) -> str:
 
 
 def indent_unit(text: str) -> str:
-    """What one level of indentation is in this text: a tab, or the smallest step of spaces; four if there is none."""
-    steps = re.findall(r"(?m)^([ \t]+)(?=\S)", text[:50_000])
-    if any(step.startswith("\t") for step in steps):
+    """What one level of indentation is in this text: a tab, or the most frequent step to a deeper line; else four."""
+    indents = re.findall(r"(?m)^([ \t]*)(?=\S)", text[:50_000])
+    if any(indent.startswith("\t") for indent in indents):
         return "\t"
-    return " " * min((len(step) for step in steps if len(step) > 1), default=4)
+    deeper = Counter(len(b) - len(a) for a, b in pairwise(indents) if len(b) - len(a) > 1)
+    return " " * max(deeper, key=lambda step: (deeper[step], -step), default=4)

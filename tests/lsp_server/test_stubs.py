@@ -235,3 +235,17 @@ def test_the_old_text_is_parsed_once_for_all_candidates(monkeypatch: pytest.Monk
         objection(grammar, text, stub, code)
     assert read.count(text) == 1
     assert read.count("c" + text) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("", "    "),
+        ("def f():\n  return 1\n", "  "),
+        ("class A:\n    def f(self):\n        return 1\n", "    "),
+        ('class A:\n    """Two\n      odd lines.\n    """\n    def f(self):\n        return 1\n', "    "),
+        ("func f() {\n\treturn\n}\n", "\t"),
+    ],
+)
+def test_one_odd_line_does_not_change_what_a_level_of_indentation_is(text: str, unit: str) -> None:
+    assert indent_unit(text) == unit
