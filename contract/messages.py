@@ -92,7 +92,7 @@ class Snippet:
     """A piece of another file that the model may read.
 
     `kind` says why: "definition" (of an imported name), "recent" (edited lately), "similar" (to the lines around the
-    cursor), "edits" (lines written in this session, each after `+ `).
+    cursor), "edits" (lines written since the server started, each after `+ `).
     """
 
     path: str

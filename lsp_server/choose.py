@@ -1,7 +1,7 @@
 """Which pieces of other files a model should see with a document. Pure, but for the index and the clock that bounds it.
 
 The most useful first: definitions of imported names, what was edited or visited lately, what is similar to the lines
-being written, and what was changed in this session. It stops at the deadline with what it has.
+being written, and what was changed since the server started. It stops at the deadline with what it has.
 """
 
 from __future__ import annotations
