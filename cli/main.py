@@ -16,8 +16,10 @@ import click
 from remask.cli.bench import bench
 from remask.cli.complete import complete
 from remask.cli.doctor import doctor
+from remask.cli.evaluate import evaluate
 from remask.cli.model import model
 from remask.cli.stats import stats
+from remask.cli.train import train
 from remask.contract.errors import RemaskError
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
@@ -43,6 +45,8 @@ def lsp(model: str | None, device: str, dtype: str) -> None:
 remask.add_command(complete)
 remask.add_command(model)
 remask.add_command(doctor)
+remask.add_command(evaluate)
+remask.add_command(train)
 remask.add_command(bench)
 remask.add_command(stats)
 

@@ -1,0 +1,1 @@
+"""From an autoregressive code model to one that denoises blocks: corpus, objective, trainer, heads."""

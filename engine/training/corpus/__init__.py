@@ -1,0 +1,1 @@
+"""From pinned packages or a repository to packed token files."""
