@@ -2,9 +2,90 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
+
+from remask.cli.options import engine_options, load_engine
+
+if TYPE_CHECKING:
+    from remask.engine.api import Engine
+    from remask.engine.evaluation.fill import Filler
+    from remask.engine.evaluation.infilling import Report
+    from remask.engine.evaluation.tasks import Split
+
+INTERRUPTED = 130  # the shell's code for Ctrl-C
 
 
 @click.group(name="eval")
 def evaluate() -> None:
     """Measure quality on evaluation data."""
+
+
+@evaluate.command()
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="The folder with the evaluation data.")
+@click.option("--split", "split_name", default="single-line", help="Which tasks (an unknown one lists them).")
+@click.option("--limit", type=click.IntRange(min=1), help="Tasks to do, drawn at random; all where left out.")
+@click.option("--seed", default=0, help="What the tasks are drawn by.")
+@click.option("--policy", "policies", multiple=True, default=("default",), help="May be given several times.")
+@click.option("--max-tokens", type=click.IntRange(1, 1024), help="Tokens a task gets at most; the split's own number.")
+@click.option("--gate", is_flag=True, help="Judge what the editor would show instead of the model's own text.")
+@click.option("--samples", type=click.Path(path_type=Path), help="Write every text to this file, as JSON lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
+def infilling(
+    data: Path,
+    split_name: str,
+    limit: int | None,
+    seed: int,
+    policies: tuple[str, ...],
+    max_tokens: int | None,
+    gate: bool,
+    samples: Path | None,
+    as_json: bool,
+    model: Path | None,
+    device: str,
+    dtype: str,
+) -> int:
+    """Fill holes whose true text is known, and run their tests where they have some."""
+    from remask.engine.decode.policy import policy_named
+    from remask.engine.evaluation.infilling import Report, describe
+    from remask.engine.evaluation.infilling import evaluate as run
+    from remask.engine.evaluation.report import progress
+    from remask.engine.evaluation.sandbox import isolation
+    from remask.engine.evaluation.tables import infilling_table
+    from remask.engine.evaluation.tasks import choose, read_tasks, split_named
+
+    split = split_named(split_name)
+    tasks = choose(read_tasks(data, split), limit, seed)
+    held_by = isolation() if tasks[0].test else ""
+    engine = load_engine(model, device, dtype, cache=False)
+    chosen = list({p.name: p for p in (policy_named(name, engine.model.spec) for name in policies)}.values())
+    filler = _filler(engine, split, max_tokens, gate)
+    report = Report(
+        split=split.name, seed=seed, tasks=len(tasks), gate=gate, isolation=held_by, **describe(engine.model)
+    )
+    with progress(split.name, len(tasks), quiet=as_json) as advance:
+        report = run(filler, tasks, chosen, report, advance)
+    _print(report, as_json, samples, infilling_table)
+    return INTERRUPTED if report.interrupted else 0
+
+
+def _filler(engine: Engine, split: Split, max_tokens: int | None, gate: bool) -> Filler:
+    from remask.engine.evaluation.fill import AsShown, OwnText
+
+    room = max_tokens or split.max_tokens
+    return AsShown(engine, room) if gate else OwnText(engine.model, room, split.end)
+
+
+def _print(report: Report, as_json: bool, samples: Path | None, table: Any) -> None:
+    from remask.engine.evaluation.tasks import write_lines
+
+    if samples is not None:
+        write_lines(samples, report.samples())
+    if as_json:
+        click.echo(json.dumps(report.to_dict()))
+    else:
+        table(report)
