@@ -12,7 +12,6 @@ from remask.cli.show import show
 from remask.cli.source import Place, Source
 from remask.contract.errors import InputError
 from remask.contract.messages import CompletionRequest, CompletionResult, Extent
-from remask.engine.decode.policy import POLICIES
 
 
 @click.command()
@@ -20,7 +19,7 @@ from remask.engine.decode.policy import POLICIES
 @click.option("--at", "places", multiple=True, metavar="LINE:COL", help="Where to complete; both count from 1.")
 @click.option("--language", help="The language, where the file's name does not tell.")
 @click.option("--extent", type=click.Choice([e.value for e in Extent]), default="auto", help="One line or a block.")
-@click.option("--policy", type=click.Choice(["default", *POLICIES]), default="default", help="How to decode.")
+@click.option("--policy", default="default", help="How to decode: a policy's name, or name:field=value,...")
 @click.option("--max-tokens", default=64, type=int, help="Tokens to write at most.")
 @click.option("--deadline", "deadline_ms", default=10_000, type=int, help="Milliseconds to take at most.")
 @click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from remask.engine.decode.canvas import Canvas, commit_confident, first_window, resize
-from remask.engine.decode.policy import Verify
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
 
@@ -31,7 +30,7 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
             break
         if number and enough(canvas.leading_run()):
             break
-        last = policy.verify is Verify.OFF and number + 1 >= policy.passes
+        last = not policy.verifies and number + 1 >= policy.passes
         step(reader, request, canvas, policy.threshold, everything=last)
         if spec.expand_id >= 0:
             dropped = {spec.delete_id, spec.expand_id} if last else {spec.delete_id}
@@ -42,8 +41,11 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
 def step(reader: Reader, request: Request, canvas: Canvas, threshold: float, *, everything: bool = False) -> None:
     """One denoising pass: predict the open positions, commit those that are sure, at least one; or all of them."""
     # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
-    temperature = 0.0 if request.policy.verify is Verify.EXACT else request.temperature
-    chosen, sure = choose(reader.predict(request, canvas), temperature, reader.generator(request))  # [R] each
+    temperature = 0.0 if request.policy.verifies else request.temperature
+    scores = reader.predict(request, canvas)  # [R, vocab]
+    places = (canvas.open.nonzero()[:, 0] + len(request.written)).tolist()
+    seeds = request.seeds(places, draw=request.forwards)
+    chosen, sure = choose(scores, temperature, seeds)  # [R] each
     predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
     predicted[canvas.open], probability[canvas.open] = chosen.cpu(), sure.cpu()
     window = first_window(canvas.open, reader.spec.sub_block, start=len(request.pending))

@@ -12,7 +12,8 @@ import torch
 
 from remask.contract.messages import PromptCounts, Reason
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.policy import Verify
+from remask.engine.decode.denoise import Enough
+from remask.engine.decode.drafters import Drafter, drafter_for
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import LEAST
 from remask.engine.decode.request import Request
@@ -41,31 +42,50 @@ class Decoder:
     @torch.inference_mode()
     def decode(self, request: Request, rules: StopRules) -> Ended:
         """Fill the hole; returns the text and why it ends there. The session stays usable whatever happens."""
+        enough = partial(self._ends, request, rules)
+        if request.policy.verifies:
+            drafter = drafter_for(request, self._reader, enough)
+            write = partial(self._verified, request, rules, drafter)
+        else:
+            write = partial(self._unverified, request, rules, enough)
         while (spent := request.budget.spent(len(request.written))) is None:
-            canvas = self._reader.denoise(request, self._plan(request), partial(self._ends, request, rules))
-            if request.policy.verify is Verify.EXACT:
-                ended = self._take(request, self._reader.verify(request, canvas.leading_run()), rules)
-            else:
-                run = canvas.leading_run()
-                request.sureness += canvas.confidence[: len(run)].clamp_min(LEAST).log().tolist()
-                ended = self._take(request, run, rules)
-                if ended is None and not canvas.resolved:
-                    continue  # out of time in the middle of a canvas
-                if ended is None and self._reader.one_canvas:
-                    ended = self._model.decode(request.written), Reason.END
-                if ended is None:
-                    self._reader.settle(request, canvas)
+            ended = write()
             if ended is not None:
                 return ended
             if request.on_draft is not None:
                 request.on_draft(self._model.decode(request.written))
         return self._model.decode(request.written), spent
 
+    def _verified(self, request: Request, rules: StopRules, drafter: Drafter) -> Ended | None:
+        """Draft, and take what a causal pass would have written itself, one token more than it accepts."""
+        size = request.room - 1
+        draft = drafter.propose(request, size)
+        request.extra += draft.extra
+        tokens = self._to_end(draft.tokens[:size])
+        return self._take(request, self._reader.verify(request, tokens, drafter.branches(request, tokens, size)), rules)
+
+    def _unverified(self, request: Request, rules: StopRules, enough: Enough) -> Ended | None:
+        """Denoise a canvas and take it as it is."""
+        canvas = self._reader.denoise(request, self._plan(request), enough)
+        run = canvas.leading_run()
+        request.sureness += canvas.confidence[: len(run)].clamp_min(LEAST).log().tolist()
+        ended = self._take(request, run, rules)
+        if ended is None and not canvas.resolved:
+            return None  # out of time in the middle of a canvas
+        if ended is None and self._reader.one_canvas:
+            return self._model.decode(request.written), Reason.END
+        if ended is None:
+            self._reader.settle(request, canvas)
+        return ended
+
     def _plan(self, request: Request) -> Canvas:
-        """The next canvas: the policy's size, less what the budget leaves over for the verifying pass's own token."""
-        own = 1 if request.policy.verify is Verify.EXACT else 0
-        size = max(0, min(request.policy.canvas, request.room - own))
-        return self._reader.canvas(request, size) if request.policy.canvas else Canvas(0, self._spec.mask_id)
+        """The next canvas: the policy's size, or what the budget leaves."""
+        return self._reader.canvas(request, min(request.policy.canvas, request.room))
+
+    def _to_end(self, draft: list[int]) -> list[int]:
+        """A draft up to its end token: what stands behind it is never written."""
+        stop = next((i for i, t in enumerate(draft) if t in self._spec.end_ids), len(draft))
+        return draft[: stop + 1]
 
     def _ends(self, request: Request, rules: StopRules, run: list[int]) -> bool:
         """Whether the hole is full with `run` behind what is written, however the canvas goes on."""

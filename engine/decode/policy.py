@@ -1,12 +1,16 @@
-"""How a hole is decoded: one dial from one token a pass to fully parallel, as named sets of numbers."""
+"""How a hole is decoded: one dial from one token a pass to fully parallel, as named sets of numbers.
+
+On a command line a policy is `name`, or `name:field=value,field=value`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from remask.contract.errors import InputError
-from remask.engine.models.spec import ModelSpec
+from remask.engine.models.spec import ModelSpec, Regime
 
 MAX_CANVAS = 256
 
@@ -18,29 +22,58 @@ class Verify(StrEnum):
     EXACT = "exact"  # it keeps what it would have written itself, so the output is greedy decoding's
 
 
+class Source(StrEnum):
+    """Where the draft that a causal pass verifies comes from."""
+
+    NONE = "none"  # nothing is drafted: one token a pass
+    CANVAS = "canvas"  # passes of their own over a canvas of masks
+    AHEAD = "single_pass"  # the pass that verifies one draft drafts the next one, too
+    LOOKUP = "lookup"  # what followed the newest tokens where they stood before
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A decoding policy. Raises InputError for values outside their bounds.
 
     canvas: positions a canvas has, 0 for no draft at all. threshold: a prediction of at least this
-    probability is committed. passes: denoising passes a canvas gets at most.
+    probability is committed. passes: denoising passes a canvas gets at most. draft: the sources of a draft that is
+    verified, joined with "+"; the first that has one is taken. lookup: tokens that are looked up at most.
     """
 
     name: str
-    canvas: int
-    threshold: float
-    passes: int
-    verify: Verify
+    canvas: int = 0
+    threshold: float = 0.0
+    passes: int = 1
+    verify: Verify = Verify.EXACT
+    draft: str = Source.CANVAS.value
+    lookup: int = 8
 
     def __post_init__(self) -> None:
-        if not 0 <= self.canvas <= MAX_CANVAS:
-            raise InputError(f"The policy's canvas is 0 to {MAX_CANVAS} tokens, not {self.canvas}.")
-        if not 0.0 <= self.threshold <= 1.0:
-            raise InputError(f"The policy's threshold is 0 to 1, not {self.threshold}.")
-        if self.passes < 1:
-            raise InputError(f"The policy's passes are 1 or more, not {self.passes}.")
-        if self.canvas == 0 and self.verify is not Verify.EXACT:
+        _within("canvas", self.canvas, 0, MAX_CANVAS, " tokens")
+        _within("threshold", self.threshold, 0.0, 1.0)
+        _within("passes", self.passes, 1, MAX_CANVAS)
+        _within("lookup", self.lookup, 1, MAX_CANVAS, " tokens")
+        if unknown := set(self.draft.split("+")) - set(Source):
+            raise InputError(f"The policy's draft is {', '.join(Source)}, or several with a +, not {min(unknown)!r}.")
+        if self.canvas == 0 and not self.verifies:
             raise InputError("A policy without a canvas writes by the causal pass, so its verify is 'exact'.")
+        if self.canvas < 2 and Source.AHEAD in self.sources:
+            raise InputError(f"The policy's canvas is 2 or more to draft in a single pass, not {self.canvas}.")
+
+    @property
+    def verifies(self) -> bool:
+        """A causal pass decides what is kept of a draft."""
+        return self.verify is not Verify.OFF
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where drafts come from, the preferred first."""
+        return tuple(Source(name) for name in self.draft.split("+"))
+
+
+def _within(name: str, value: float, least: float, most: float, unit: str = "") -> None:
+    if not least <= value <= most:
+        raise InputError(f"The policy's {name} is {least:g} to {most:g}{unit}, not {value:g}.")
 
 
 POLICIES = {
@@ -48,31 +81,62 @@ POLICIES = {
     for p in (
         # One draft pass, one verifying pass: further denoising would cost what the verification finds out anyway. Two
         # positions are what today's default model draws best on a CPU: larger canvases cost more than they bring.
-        Policy(name="default", canvas=2, threshold=0.0, passes=1, verify=Verify.EXACT),
-        Policy(name="autoregressive", canvas=0, threshold=1.0, passes=1, verify=Verify.EXACT),
+        Policy(name="default", canvas=2),
+        Policy(name="autoregressive", draft="none"),
+        # TiDAR's layout: the pass that verifies drafts as well.
+        Policy(name="single_pass", draft="single_pass", canvas=3),
+        # What the file itself says, for no pass at all.
+        Policy(name="lookup", draft="lookup"),
+        Policy(name="lookup_single_pass", draft="lookup+single_pass", canvas=3),
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
         # For checkpoints that write whole blocks: 0.9 is what Fast-dLLM v2, SDAR and LLaDA 2 publish.
         Policy(name="confident", canvas=64, threshold=0.9, passes=64, verify=Verify.OFF),
         # DiffusionGemma's own sampler; its bound and temperatures come from the checkpoint.
-        Policy(name="entropy_bound", canvas=256, threshold=0.0, passes=48, verify=Verify.OFF),
+        Policy(name="entropy_bound", canvas=256, passes=48, verify=Verify.OFF),
         Policy(name="one_by_one", canvas=64, threshold=1.0, passes=256, verify=Verify.OFF),
     )
 }
+
+_TYPES = {"canvas": int, "threshold": float, "passes": int, "verify": Verify, "draft": str, "lookup": int}
 
 
 def policy_named(name: str, spec: ModelSpec) -> Policy:
     """The policy called `name` for a checkpoint, whose own default is called "default".
 
-    Raises InputError for an unknown policy, and for one that verifies with weights that cannot.
+    Raises InputError for an unknown policy or parameter, one outside its bounds, and a policy that does what the
+    weights cannot.
     """
-    wanted = spec.policy if name == "default" else name
+    base, _, parameters = name.partition(":")
+    wanted = spec.policy if base == "default" else base
     policy = POLICIES.get(wanted)
     if policy is None:
         raise InputError(f"There is no policy {wanted!r}; there are {', '.join(POLICIES)}.")
-    if policy.verify is Verify.EXACT and not spec.verifies:
-        unverified = ", ".join(p.name for p in POLICIES.values() if p.verify is Verify.OFF)
+    if parameters:
+        policy = replace(policy, name=name, **_parsed(parameters))
+    if policy.verifies and not spec.verifies:
+        unverified = ", ".join(p.name for p in POLICIES.values() if not p.verifies)
         raise InputError(
             f"The policy {policy.name!r} verifies, and {spec.name} was not trained to be read causally.",
             advice=f"Use {unverified}.",
         )
+    if Source.AHEAD in policy.sources and spec.regime is not Regime.CAUSAL:
+        raise InputError(
+            f"The policy {policy.name!r} reads draft and canvas in one pass, which {spec.name} was not trained for.",
+            advice="Use default.",
+        )
     return policy
+
+
+def _parsed(parameters: str) -> dict[str, Any]:
+    """`field=value,...` as a policy's fields."""
+    values: dict[str, Any] = {}
+    for part in parameters.split(","):
+        field, _, value = part.partition("=")
+        if field not in _TYPES:
+            raise InputError(f"A policy has no {field!r}; it has {', '.join(_TYPES)}.")
+        try:
+            values[field] = _TYPES[field](value)
+        except ValueError:
+            kind = f"one of {', '.join(Verify)}" if field == "verify" else "a number"
+            raise InputError(f"The policy's {field} is {kind}, not {value!r}.") from None
+    return values

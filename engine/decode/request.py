@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+
+from torch import Tensor
 
 from remask.contract.messages import Reason
 from remask.engine.decode.policy import Policy
@@ -38,7 +40,11 @@ class Request:
     hole where the checkpoint reads both sides. `following` is the next block's first token where the block
     before has decided it. `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
     natural logarithm of the probability of each written token. `on_draft` is told the text as far
-    as it is final. `forwards` counts every pass.
+    as it is final. `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass.
+
+    What the last verifying pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens that it
+    put into the session, in order, the last one that which predicted `pending`; `ahead` [m, width] those that predict
+    the m tokens after `pending`, where the pass drafted, too. None before the first.
     """
 
     session: Session
@@ -53,6 +59,9 @@ class Request:
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)
     forwards: int = 0
+    extra: float = 0.0
+    hidden: Tensor | None = None
+    ahead: Tensor | None = None
 
     @property
     def score(self) -> float:
@@ -63,3 +72,7 @@ class Request:
     def room(self) -> int:
         """Tokens that may still be written."""
         return self.budget.max_tokens - len(self.written)
+
+    def seeds(self, places: Iterable[int], draw: int = 0) -> list[int]:
+        """A seed for the random draw at each place of the text, none shared; `draw` tells draws at one place apart."""
+        return [((self.seed * 1_000_003 + place) * 65_537 + draw) % 2**63 for place in places]

@@ -6,7 +6,7 @@ A reader holds no state of a request: that lies in the `Request` and its session
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -22,6 +22,13 @@ from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
 LEAST = 1e-9  # a probability whose logarithm is still finite
+
+Branches = Sequence[int]
+"""What a verifying pass drafts: how many masks it reads behind the first j draft tokens, for each j from 0 on.
+
+Acceptance ends at one place j, and what was read for that place is the next draft; the other branches are waste.
+Source: TiDAR (Liu et al. 2025).
+"""
 
 
 class Reader(ABC):
@@ -58,27 +65,30 @@ class Reader(ABC):
         """Resolve the canvas, or as much of it as the policy's passes allow and the hole needs."""
         return denoise(self, request, canvas, enough)
 
-    def verify(self, request: Request, draft: list[int]) -> list[int]:
+    def verify(self, request: Request, draft: list[int], branches: Branches = ()) -> list[int]:
         """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.
 
+        With `branches` the pass drafts as well; see `Branches`. Leaves `hidden` and `ahead` in the request.
         Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
         """
-        read = [*request.pending, *draft]
-        session = request.session
-        hidden = self.forward(request, Pass.causal(read, session.cache.length, self.transformer.device))
-        rows = hidden[len(request.pending) - 1 :]
-        chosen, probability = choose(self.scores(rows), request.temperature, self.generator(request))
+        read, session = [*request.pending, *draft], request.session
+        hidden = self.forward(request, self.reading(request, draft, branches))
+        rows = hidden[len(request.pending) - 1 : len(read)]
+        seeds = request.seeds(range(len(request.written), len(request.written) + len(rows)))
+        chosen, probability = choose(self.scores(rows), request.temperature, seeds)
         own = chosen.tolist()  # own[i] follows draft[i - 1]
         count = accepted(draft, own)
         request.sureness += probability[: count + 1].clamp_min(LEAST).log().tolist()
-        session.keep(read[: len(request.pending) + count])
+        known = len(request.pending) + count
+        session.keep(read[:known])
         request.pending = [own[count]]
+        request.hidden, request.ahead = hidden[:known], ahead(hidden[len(read) :], branches, count)
         return [*draft[:count], own[count]]
 
-    def generator(self, request: Request) -> torch.Generator:
-        """Random draws that depend on the request's seed and place alone."""
-        generator = torch.Generator(device=self.transformer.device)
-        return generator.manual_seed(request.seed * 1_000_003 + len(request.written) + request.forwards)
+    def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
+        """The pass that verifies `draft`, its rows first; a regime that drafts in it puts the branches behind."""
+        assert not branches, "this regime drafts in passes of their own"
+        return Pass.causal([*request.pending, *draft], request.session.cache.length, self.transformer.device)
 
     def forward(self, request: Request, step: Pass) -> Tensor:
         """One counted pass behind the session's valid entries; hidden states [T, width]."""
@@ -99,3 +109,11 @@ class Reader(ABC):
             ),
             cancelled,
         )
+
+
+def ahead(rows: Tensor, branches: Branches, count: int) -> Tensor | None:
+    """The states [m, width] of the masks of branch `count`, out of all branches' rows; None where it has no masks."""
+    if count >= len(branches) or branches[count] == 0:
+        return None
+    start = sum(m + 1 for m in branches[:count] if m)
+    return rows[start + 1 : start + 1 + branches[count]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import torch
 from torch import Tensor
 
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.regimes.base import Reader
+from remask.engine.decode.regimes.base import Branches, Reader
 from remask.engine.decode.request import Request
 from remask.engine.models.transformer import Pass
 
@@ -26,3 +29,40 @@ class CausalReader(Reader):
         self.forward(request, Pass.causal(read, request.session.cache.length, self.transformer.device))
         request.session.keep(read)
         request.pending = tokens[-1:]
+
+    def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
+        """The draft read causally, and behind it a canvas for each place where its acceptance may end.
+
+        The canvas of place j is as in training: a copy of the j-th draft token (the newest known one where j is 0),
+        then masks; all see each other, the context, and the tokens before that one.
+        """
+        start, device = request.session.cache.length, self.transformer.device
+        if not any(branches):
+            return Pass.causal([*request.pending, *draft], start, device)
+        assert len(request.pending) == 1, "a verifying pass starts with the newest known token"
+        known = [*request.pending, *draft]
+        read, places = list(known), list(range(len(known)))
+        for j, masks in enumerate(branches):
+            if masks:
+                read += [known[j], *[self.spec.mask_id] * masks]
+                places += range(j, j + masks + 1)
+        return Pass(
+            torch.tensor(read, device=device),
+            torch.tensor(places, device=device) + start,
+            branched_mask(len(known), tuple(branches)).to(device),
+        )
+
+
+@lru_cache(maxsize=256)
+def branched_mask(known: int, branches: tuple[int, ...]) -> Tensor:
+    """Who sees whom in `CausalReader.reading`: [T, T] bool, `known` causal rows first, then the branches' rows."""
+    rows = known + sum(masks + 1 for masks in branches if masks)
+    mask = torch.zeros(rows, rows, dtype=torch.bool)
+    mask[:known, :known] = torch.ones(known, known, dtype=torch.bool).tril()
+    at = known
+    for j, masks in enumerate(branches):
+        if masks:
+            mask[at : at + masks + 1, :j] = True
+            mask[at : at + masks + 1, at : at + masks + 1] = True
+            at += masks + 1
+    return mask

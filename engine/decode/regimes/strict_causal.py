@@ -9,7 +9,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.policy import Verify
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Request
 from remask.engine.models.transformer import Pass
@@ -33,7 +32,7 @@ class StrictCausalReader(Reader):
         ]
         read = [*known, *(tokens[i] for i in (*scattered, *masked))]
         hidden = self.forward(request, Pass.ordered(read, positions, self.transformer.device))
-        if request.policy.verify is Verify.OFF:  # a verifying pass writes KV itself, and only of what it accepts
+        if not request.policy.verifies:  # a verifying pass writes KV itself, and only of what it accepts
             session.keep(known)
             request.pending = []
             canvas.settled = len(leading)

@@ -1,0 +1,133 @@
+"""Where drafts come from: one small class a source, tried in the policy's order. Verifies nothing.
+
+A drafter belongs to one request. After every verifying pass `request.hidden` holds the states of the tokens that
+the pass put into the session, and `request.pending` the token that follows them: what a draft head starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.denoise import Enough
+from remask.engine.decode.lookup import LookupIndex
+from remask.engine.decode.policy import Source
+from remask.engine.decode.regimes.base import Branches, Reader
+from remask.engine.decode.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Tokens that may follow `request.pending`, and what they cost beside counted passes, in one-token passes."""
+
+    tokens: list[int]
+    extra: float = 0.0
+
+
+class Drafter(Protocol):
+    """Proposes what the next causal pass verifies."""
+
+    def propose(self, request: Request, size: int) -> Draft:
+        """At most `size` tokens that may follow `request.pending`; none where it does not know."""
+
+    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+        """What the pass that verifies `draft` shall draft for its successor, `size` tokens at most; () for nothing."""
+
+
+class NoDrafter:
+    """Drafts nothing: one token a pass."""
+
+    def propose(self, request: Request, size: int) -> Draft:
+        """See `Drafter`."""
+        return Draft([])
+
+    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+        """See `Drafter`."""
+        return ()
+
+
+class CanvasDrafter(NoDrafter):
+    """Denoises a canvas of masks, in passes of its own; they are counted as they are run."""
+
+    def __init__(self, reader: Reader, enough: Enough) -> None:
+        self._reader = reader
+        self._enough = enough
+
+    def propose(self, request: Request, size: int) -> Draft:
+        """See `Drafter`."""
+        size = min(size, request.policy.canvas)
+        canvas = self._reader.canvas(request, size) if size else Canvas(0, self._reader.spec.mask_id)
+        return Draft(self._reader.denoise(request, canvas, self._enough).leading_run())
+
+
+class AheadDrafter(NoDrafter):
+    """The pass that verifies one draft drafts the next, for every place where the acceptance may end.
+
+    Source: TiDAR (Liu et al. 2025). A canvas of B positions drafts B - 1 tokens, as its first one
+    stands for the verifying pass's own token. Scores are computed for the branch that is needed only.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def propose(self, request: Request, size: int) -> Draft:
+        """See `Drafter`."""
+        if request.ahead is None or size == 0:
+            return Draft([])
+        return Draft(self._reader.scores(request.ahead[:size]).argmax(-1).tolist())
+
+    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+        """Behind every place of a draft of its own length; of a longer one, behind the first places and the last."""
+        longest = request.policy.canvas - 1
+        # After j accepted tokens and the pass's own one, size - j - 1 tokens may be drafted.
+        masks = [max(0, min(longest, size - j - 1)) for j in range(len(draft) + 1)]
+        return [m if j < longest or j == len(draft) else 0 for j, m in enumerate(masks)]
+
+
+class LookupDrafter(NoDrafter):
+    """What followed the newest tokens where they stood before in the prompt or in what is written."""
+
+    def __init__(self, reader: Reader) -> None:
+        spec = reader.spec
+        self._index = LookupIndex({*spec.never, *spec.end_ids})
+
+    def propose(self, request: Request, size: int) -> Draft:
+        """See `Drafter`."""
+        held, known = request.session.tokens, len(self._index)
+        self._index.extend([*held[known:], *request.pending[max(0, known - len(held)) :]])
+        return Draft(self._index.after(min(size, request.policy.lookup)))
+
+
+class Drafters:
+    """Several sources: the first that has a draft is taken, and what any of them drafts ahead is read along."""
+
+    def __init__(self, drafters: list[Drafter]) -> None:
+        self._drafters = drafters
+
+    def propose(self, request: Request, size: int) -> Draft:
+        """See `Drafter`."""
+        extra = 0.0
+        for drafter in self._drafters:
+            draft = drafter.propose(request, size)
+            extra += draft.extra
+            if draft.tokens:
+                return Draft(draft.tokens, extra)
+        return Draft([], extra)
+
+    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+        """See `Drafter`."""
+        return next((b for d in self._drafters if (b := d.branches(request, draft, size))), ())
+
+
+def drafter_for(request: Request, reader: Reader, enough: Enough) -> Drafter:
+    """A drafter for one request, as its policy wants."""
+    makers: dict[Source, Callable[[], Drafter]] = {
+        Source.NONE: NoDrafter,
+        Source.CANVAS: lambda: CanvasDrafter(reader, enough),
+        Source.AHEAD: lambda: AheadDrafter(reader),
+        Source.LOOKUP: lambda: LookupDrafter(reader),
+    }
+    drafters = [makers[source]() for source in request.policy.sources]
+    return drafters[0] if len(drafters) == 1 else Drafters(drafters)

@@ -1,0 +1,54 @@
+"""Drafts looked up in the text itself: what followed the newest tokens where they stood before.
+
+Knows tokens only. Costs no pass; most of what code says next it has said already. Sources: prompt lookup
+decoding (Saxena 2023), REST (He et al. 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+LONGEST = 3  # tokens of a match that is looked for first
+SHORTEST = 2  # a single token has too many successors to be worth a guess
+
+
+class LookupIndex:
+    """The places behind each n-gram of a growing row of tokens; each token is indexed once.
+
+    `barriers` are tokens that a draft never contains (the prompt's marks): it ends before them.
+    """
+
+    def __init__(self, barriers: Collection[int] = ()) -> None:
+        self._barriers = frozenset(barriers)
+        self._tokens: list[int] = []
+        self._behind: dict[tuple[int, ...], int] = {}  # an n-gram's newest place, and what stands behind it
+        self._indexed = 0  # tokens in front of which all n-grams are indexed
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def extend(self, tokens: Iterable[int]) -> None:
+        """Append tokens to the row."""
+        self._tokens += tokens
+
+    def after(self, size: int) -> list[int]:
+        """At most `size` tokens that followed the longest known end of the row, at its newest earlier place."""
+        self._catch_up()
+        row = self._tokens
+        for length in range(min(LONGEST, len(row)), SHORTEST - 1, -1):
+            place = self._behind.get(tuple(row[-length:]))
+            if place is not None:
+                return self._until_barrier(row[place : place + size])
+        return []
+
+    def _catch_up(self) -> None:
+        """Index the n-grams that something follows: the row's very end is what is looked for, not an answer."""
+        row = self._tokens
+        for end in range(max(1, self._indexed), len(row)):
+            for length in range(SHORTEST, min(LONGEST, end) + 1):
+                self._behind[tuple(row[end - length : end])] = end
+        self._indexed = len(row)
+
+    def _until_barrier(self, tokens: list[int]) -> list[int]:
+        stop = next((i for i, t in enumerate(tokens) if t in self._barriers), len(tokens))
+        return tokens[:stop]
