@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from remask.contract.errors import InputError
+from remask.grammars.indentation import FOUR
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Query, Tree
@@ -58,15 +59,29 @@ class TextRules:
     skip: tuple[str, ...] = ()  # regular expressions of further literals that hold no code
     statement_words: tuple[str, ...] = ()
     clause_words: tuple[str, ...] = ()
-    placeholders: tuple[str, ...] = ()
+    indent: str = FOUR  # one level, in a file that shows none
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderRules:
+    """Statements that stand for code to come; regular expressions but for `words`, compared without regard to case."""
+
+    words: tuple[str, ...] = ()  # whole statements
+    calls: tuple[str, ...] = ()  # with any arguments, or none
+    messages: tuple[str, ...] = ()  # where a text behind it says that something is to do or not implemented
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRules:
-    """Tree-sitter queries: `@function` with its `@body`, and every `@statement`."""
+    """Tree-sitter queries: `@function` with its `@body`, every `@statement`, and functions that never get a body.
+
+    `blocks` names the nodes whose children are statements.
+    """
 
     functions: str
     statements: str
+    blocks: tuple[str, ...]
+    declarations: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +105,10 @@ class Grammar:
     extensions: tuple[str, ...]
     parser: ParserRule
     text: TextRules
+    placeholders: PlaceholderRules
     nodes: NodeRules
     gate: GateRules
+    declaration_extensions: tuple[str, ...] = ()  # of files that hold no function bodies
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -110,6 +127,11 @@ class Grammar:
     def statement_query(self) -> Query:
         """The query for `@statement`. Raises GrammarError."""
         return _query(self, self.nodes.statements)
+
+    @cached_property
+    def declaration_query(self) -> Query | None:
+        """The query whose `@function` never gets a body, where the language has such. Raises GrammarError."""
+        return _query(self, self.nodes.declarations) if self.nodes.declarations else None
 
     def parse(self, source: bytes) -> Tree:
         """Parse UTF-8 bytes afresh. Raises GrammarError where the parser cannot be loaded."""
@@ -201,7 +223,7 @@ def _query(grammar: Grammar, source: str) -> Query:
 def _check_values(grammar: Grammar, source: str) -> None:
     if not grammar.language_ids:
         raise GrammarError(f"The grammar {source} names no language id.")
-    wrong = [e for e in grammar.extensions if not e.startswith(".")]
+    wrong = [e for e in (*grammar.extensions, *grammar.declaration_extensions) if not e.startswith(".")]
     if wrong:
         raise GrammarError(f"The grammar {source} has an extension without a dot: {wrong[0]!r}.")
     if any(len(pair) != 2 for pair in grammar.text.block_comments):
@@ -210,7 +232,10 @@ def _check_values(grammar: Grammar, source: str) -> None:
         raise GrammarError(f"The grammar {source} names an unknown compiler: {grammar.gate.compiler!r}.")
     if not grammar.gate.neutral:
         raise GrammarError(f"The grammar {source} has no neutral statement.")
-    for pattern in (*grammar.text.skip, grammar.text.function_start):
+    if not grammar.text.indent or grammar.text.indent.strip(" \t"):
+        raise GrammarError(f"The grammar {source} has an indentation that is not white space: {grammar.text.indent!r}.")
+    words = grammar.placeholders
+    for pattern in (*grammar.text.skip, grammar.text.function_start, *words.calls, *words.messages):
         try:
             re.compile(pattern)
         except re.error as error:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remask.grammars.lexis import TAB
+from remask.grammars.indentation import indent_of
+from remask.grammars.lexis import width
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -65,8 +66,7 @@ def _block(node: Node, source: bytes) -> Iterator[LayoutError]:
         if below and not node.has_error:
             yield LayoutError(below[0].start_byte, "a line below a block that stands on its header's line")
         return
-    header = _line_indent(source, parent.start_byte)
-    if _columns(first) <= _columns(header):
+    if _columns(first) <= _columns(_indent_before(source, parent)):
         yield LayoutError(code[0].start_byte, "a block that stands no deeper than its header")
         return
     yield from _children(node, source, first)
@@ -84,12 +84,12 @@ def _children(node: Node, source: bytes, indent: bytes) -> Iterator[LayoutError]
 def _aligned(node: Node, source: bytes) -> Iterator[LayoutError]:
     """A clause stands under its statement, and all parts of a decorated definition under each other."""
     if node.type == "decorated_definition":
-        parts, base = node.named_children, _line_indent(source, node.start_byte)
+        parts, base = node.named_children, _indent_before(source, node)
     else:
         parent = node.parent
         if parent is None or parent.type == "ERROR":
             return
-        parts, base = [node], _line_indent(source, parent.start_byte)
+        parts, base = [node], _indent_before(source, parent)
     for part in parts:
         own = _indent(source, part)
         if part.type != "comment" and own is not None and own != base:
@@ -114,11 +114,11 @@ def _joined(node: Node, row: int) -> bool:
     return leaf is None or leaf.type != "comment"
 
 
-def _line_indent(source: bytes, offset: int) -> bytes:
-    row = source.rfind(b"\n", 0, offset) + 1
-    line = source[row:offset]
-    return line[: len(line) - len(line.lstrip(b" \t\f"))].rpartition(b"\f")[2]
+def _indent_before(source: bytes, node: Node) -> bytes:
+    """The indentation of the line on which a node starts, as far as the node; it is ASCII."""
+    row = source.rfind(b"\n", 0, node.start_byte) + 1
+    return indent_of(source[row : node.start_byte].decode("utf-8", "replace")).encode()
 
 
 def _columns(indent: bytes) -> int:
-    return len(indent.decode("ascii").expandtabs(TAB))
+    return width(indent.decode("ascii"))

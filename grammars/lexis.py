@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from remask.grammars.indentation import indent_of
 from remask.grammars.language import Grammar, StringRule
 
 TAB = 8  # columns; as CPython counts them
@@ -18,7 +19,6 @@ NEAR = 200_000
 """Code points before a cursor that are looked at: more would cost a tenth of a second at each key."""
 
 CLOSER = {"(": ")", "[": "]", "{": "}"}
-_INDENT = re.compile(r"[ \t\f]*")
 _STRING_PREFIX = re.compile(r"[ \t\f]*[A-Za-z]{0,2}")
 
 
@@ -52,9 +52,7 @@ class Lexis:
 
 def width(line: str) -> int:
     """The indentation of a line in columns: tabs to the next multiple of 8, a form feed starts again."""
-    space = _INDENT.match(line)
-    assert space is not None
-    return len(space.group().rpartition("\f")[2].expandtabs(TAB))
+    return len(indent_of(line).expandtabs(TAB))
 
 
 @lru_cache(maxsize=4)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from remask.contract.messages import Extent
 from remask.grammars.blocks import opens_block
+from remask.grammars.functions import Function, functions_near
 from remask.grammars.language import Grammar
 from remask.grammars.lexis import CodeLine, Lexis, scan, scan_prefix, width
+from remask.grammars.placeholders import is_placeholder
 from remask.grammars.source import code_points, encode
 
 if TYPE_CHECKING:
@@ -62,21 +64,16 @@ def enclosing_region(grammar: Grammar, prefix: str, suffix: str) -> Region | Non
 
     A cursor on a blank line below a function's code belongs to it if it stands right of the function's start.
     """
-    from tree_sitter import QueryCursor
-
     source = encode(prefix + suffix)
     probe = _probe(grammar, prefix)
     at = len(encode(prefix[:probe]))
     root = grammar.parse(source).root_node
-    cursor = QueryCursor(grammar.function_query)
-    cursor.set_byte_range(max(0, at - 1), at + 1)
-    found = [(m["function"][0], m["body"][0]) for _, m in cursor.matches(root) if {"function", "body"} <= m.keys()]
     column = width(prefix[prefix.rfind("\n") + 1 :]) if probe < len(prefix) else None
-    around = [pair for pair in found if _holds(pair[0], at, column)]
-    if not around:
+    function = next((one for one in functions_near(grammar, root, at) if _holds(one, at, column)), None)
+    if function is None:
         return None
-    function, body = max(around, key=lambda pair: pair[0].start_byte)
-    return Region(_span(source, function), _span(source, body), _statement(grammar, source, function, at))
+    statement = _statement(grammar, source, function.node, at)
+    return Region(_span(source, function.node), _span(source, function.body), statement)
 
 
 def _open_header(grammar: Grammar, prefix: str, lexis: Lexis) -> CodeLine | None:
@@ -98,7 +95,7 @@ def _open_header(grammar: Grammar, prefix: str, lexis: Lexis) -> CodeLine | None
 
 def _is_empty(grammar: Grammar, header: CodeLine, below: str) -> bool:
     lines = scan(grammar, below).lines[:2]
-    while lines and below[lines[0].start : lines[0].tail].strip() in grammar.text.placeholders:
+    while lines and is_placeholder(grammar, below[lines[0].start : lines[0].tail]):
         lines = lines[1:]
     return not lines or lines[0].indent <= header.indent
 
@@ -110,10 +107,10 @@ def _probe(grammar: Grammar, prefix: str) -> int:
     return lexis.lines[-1].tail if blank and lexis.lines else len(prefix)
 
 
-def _holds(function: Node, at: int, column: int | None) -> bool:
-    if not function.start_byte <= at <= function.end_byte:
+def _holds(function: Function, at: int, column: int | None) -> bool:
+    if not function.touches(at):
         return False
-    return column is None or at < function.end_byte or column > function.start_point.column
+    return column is None or at < function.node.end_byte or column > function.node.start_point.column
 
 
 def _statement(grammar: Grammar, source: bytes, function: Node, at: int) -> Span | None:

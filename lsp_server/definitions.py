@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
+from remask.grammars.names import name_of
 from remask.grammars.source import encode
-from remask.lsp_server.stubs import name_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

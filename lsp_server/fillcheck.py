@@ -10,9 +10,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
+from remask.grammars.functions import Function, functions_near
 from remask.grammars.layout import layout_errors
 from remask.grammars.source import code_points, encode
-from remask.lsp_server.stubs import Stub, function_stub
+from remask.lsp_server.parsed import Stub
+from remask.lsp_server.stubs import function_stub
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,8 +32,8 @@ def objection(grammar: Grammar, text: str, stub: Stub, code: str) -> str:
     found = _function(grammar, root, source, stub.function[0])
     if found is None:
         return "the function is gone"
-    function, body = found
-    if new[stub.function[0] : code_points(source, body.start_byte)].rstrip() != _signature(text, stub):
+    function = found.node
+    if new[stub.function[0] : code_points(source, found.body.start_byte)].rstrip() != _signature(text, stub):
         return "the signature is another"
     end = code_points(source, function.end_byte)
     rest = len(text) - max(stub.hole[1], stub.function[1])
@@ -58,16 +60,9 @@ def _slack(new: str, end: int) -> int:
     return (len(new) if line_end < 0 else line_end) - end
 
 
-def _function(grammar: Grammar, root: Node, source: bytes, start: int) -> tuple[Node, Node] | None:
-    from tree_sitter import QueryCursor
-
+def _function(grammar: Grammar, root: Node, source: bytes, start: int) -> Function | None:
     at = len(source.decode("utf-8", "replace")[:start].encode())
-    cursor = QueryCursor(grammar.function_query)
-    cursor.set_byte_range(at, at + 1)
-    for _, match in cursor.matches(root):
-        if {"function", "body"} <= match.keys() and match["function"][0].start_byte == at:
-            return match["function"][0], match["body"][0]
-    return None
+    return next((one for one in functions_near(grammar, root, at) if one.node.start_byte == at), None)
 
 
 @lru_cache(maxsize=1)

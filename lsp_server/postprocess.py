@@ -9,13 +9,8 @@ from __future__ import annotations
 import itertools
 
 from remask.contract.messages import Reason
-from remask.lsp_server.layout import (
-    drop_doubled_word,
-    drop_lines_above,
-    drop_odd_space,
-    drop_repetition,
-    fit_indentation,
-)
+from remask.lsp_server.repetition import drop_doubled_word, drop_lines_above, drop_repetition
+from remask.lsp_server.whitespace import drop_odd_space, fit_indentation
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 _TRAILERS = frozenset(")]}\"'`;,:")

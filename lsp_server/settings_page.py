@@ -1,20 +1,23 @@
-"""Makes docs/settings.md and the settings of the VS Code extension from the one schema of options.
+"""Makes docs/settings.md, and what the editor plugins say of options and languages, from what the server knows.
 
-`python -m remask.lsp_server.settings_page` writes both; a test fails where they are stale.
+`python -m remask.lsp_server.settings_page` writes them; a test fails where they are stale.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from remask.grammars import grammars
 from remask.lsp_server.options import ServerOptions, kind_of, wire_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "settings.md"
 MANIFEST = ROOT / "editors" / "vscode" / "package.json"
+NEOVIM = ROOT / "editors" / "nvim" / "lsp" / "remask.lua"
 MACHINE_ONLY = frozenset({"model"})
 """Settings that a workspace, which may be somebody else's, must not choose."""
 
@@ -42,14 +45,26 @@ def render_page() -> str:
 
 
 def render_manifest(text: str) -> str:
-    """The extension's manifest with its settings made anew; what is its own (`remask.command`) stays."""
+    """The extension's manifest with languages and settings made anew; what is its own (`remask.command`) stays."""
     manifest = json.loads(text)
+    manifest["activationEvents"] = [f"onLanguage:{one}" for one in language_ids()]
     configuration = manifest["contributes"]["configuration"]
     own = {"remask.command": configuration["properties"]["remask.command"]}
     configuration["properties"] = own | {
         f"remask.{wire_name(one.name)}": _property(one) for one in dataclasses.fields(ServerOptions)
     }
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def render_neovim(text: str) -> str:
+    """Neovim's description of the server with the file types made anew; they are named as languages are."""
+    lines = "".join(f"    '{one}',\n" for one in language_ids())
+    return re.sub(r"(?<=  filetypes = \{\n).*?(?=  \},\n)", lines, text, flags=re.DOTALL)
+
+
+def language_ids() -> list[str]:
+    """The languages of the grammars, as editors name them."""
+    return [one for grammar in grammars() for one in grammar.language_ids]
 
 
 def _property(one: dataclasses.Field[Any]) -> dict[str, Any]:
@@ -67,3 +82,4 @@ def _shown(value: object) -> str:
 if __name__ == "__main__":
     PAGE.write_text(render_page(), "utf-8")
     MANIFEST.write_text(render_manifest(MANIFEST.read_text("utf-8")), "utf-8")
+    NEOVIM.write_text(render_neovim(NEOVIM.read_text("utf-8")), "utf-8")

@@ -4,9 +4,8 @@ const path = require("path");
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
-const LANGUAGES = [
-  "python", "javascript", "javascriptreact", "typescript", "typescriptreact", "go", "rust", "java", "c", "cpp",
-];
+const MANIFEST = require("./package.json"); // its languages and settings are the server's, see settings_page.py
+const LANGUAGES = MANIFEST.activationEvents.map((event) => event.replace("onLanguage:", ""));
 const SCHEMES = ["file", "untitled", "vscode-notebook-cell", "vscode-remote"];
 const ICONS = { Normal: "$(sparkle)", Inactive: "$(circle-slash)", Warning: "$(warning)", Error: "$(error)" };
 
@@ -15,7 +14,7 @@ let statusItem;
 
 function settings() {
   const configuration = vscode.workspace.getConfiguration("remask");
-  const names = Object.keys(require("./package.json").contributes.configuration.properties);
+  const names = Object.keys(MANIFEST.contributes.configuration.properties);
   return Object.fromEntries(
     names.map((name) => name.replace("remask.", "")).map((name) => [name, configuration.get(name)]),
   );

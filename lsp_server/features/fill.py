@@ -17,8 +17,10 @@ from remask.lsp_server.context import known_grammar
 from remask.lsp_server.document import Document, Position
 from remask.lsp_server.documents import key_of
 from remask.lsp_server.fillcheck import objection
+from remask.lsp_server.holes import stub_here
+from remask.lsp_server.parsed import Stub
 from remask.lsp_server.postprocess import drop_overlap
-from remask.lsp_server.stubs import Stub, function_stub, stub_here
+from remask.lsp_server.stubs import function_stub
 from remask.lsp_server.uris import parse
 from remask.lsp_server.workspace import Workspace
 

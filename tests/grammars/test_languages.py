@@ -1,81 +1,15 @@
-"""Every language by one sample: a new one needs its TOML file and a row here.
-
-A sample is a valid text whose function body stands between « and »; `noise` holds brackets only where they count
-for nothing.
-"""
-
-from dataclasses import dataclass
+"""Every language by one sample, see tests/support/samples.py."""
 
 import pytest
+from samples import SAMPLES
 
 from remask.contract.messages import Extent, Reason
 from remask.engine.judge.gate import Gate
 from remask.grammars import Grammar, grammar_for_language, grammar_for_path, grammars
 from remask.grammars.blocks import block_end
 from remask.grammars.lexis import scan
+from remask.grammars.placeholders import is_placeholder, is_todo
 from remask.grammars.regions import completion_extent, enclosing_region
-
-
-@dataclass(frozen=True)
-class Sample:
-    file: str
-    text: str
-    noise: str
-
-    @property
-    def parts(self) -> tuple[str, str, str]:
-        prefix, _, rest = self.text.partition("«")
-        body, _, suffix = rest.partition("»")
-        return prefix, body, suffix
-
-
-SAMPLES = {
-    "python": Sample(
-        "a.py",
-        "import os\n\n\ndef add(a, b):\n    «c = a + b\n    return str(c)»\n\n\ndef last():\n    pass\n",
-        "# ( [\nx = '(' \"[\" '''{\n('''\n",
-    ),
-    "javascript": Sample(
-        "a.mjs",
-        "const a = 1;\n\nfunction add(a, b) {\n  «const c = a + b;\n  return String(c);»\n}\n\nadd(1, 2);\n",
-        "// (\n/* [ */ x = '(' + \"[\" + `{\n(`; y = /[(]/g;\n",
-    ),
-    "typescript": Sample(
-        "a.ts",
-        "type N = number;\n\nfunction add(a: N, b: N): string {\n  «const c: N = a + b;\n  return String(c);»\n}\n",
-        "// (\n/* [ */ const x: string = '(' + `{\n(`;\n",
-    ),
-    "tsx": Sample(
-        "a.tsx",
-        "type P = { a: string };\n\nfunction V(p: P) {\n  «const c = String(p.a);\n  return <b>{String(c)}</b>;»\n}\n",
-        "// (\nconst x = '(' + \"[\";\n",
-    ),
-    "go": Sample(
-        "a.go",
-        'package a\n\nimport "fmt"\n\nfunc Add(a, b int) string {\n\t«c := a + b\n\treturn fmt.Sprint(c)»\n}\n',
-        "// (\n/* [ */\nvar x = \"(\" + `{\n\\`\nvar y = '['\n",
-    ),
-    "rust": Sample(
-        "a.rs",
-        "use std::fmt;\n\nfn add<'a>(a: &'a i32, b: i32) -> String {\n    «let c = a + b;\n    c.to_string()»\n}\n",
-        "// (\n/* [ */ let x: &'a str = \"(\"; let y = '['; let z = r#\"{\"(\"#; let w = '\\'';\n",
-    ),
-    "java": Sample(
-        "A.java",
-        "class A {\n    int add(int a, int b) {\n        «int c = a + b;\n        return abs(c);»\n    }\n}\n",
-        '// (\n/* [ */ String x = "(" + \'[\' + """\n{ (""";\n',
-    ),
-    "c": Sample(
-        "a.c",
-        "#include <stdio.h>\n\nint add(int a, int b)\n{\n    «int c = a + b;\n    return abs(c);»\n}\n",
-        "// (\n/* [ */ char *x = \"(\"; char y = '{';\n",
-    ),
-    "cpp": Sample(
-        "a.cc",
-        "#include <string>\n\nstd::string add(int a, int b) {\n    «auto c = a + b;\n    return to_text(c);»\n}\n",
-        "// (\nint n = 1'000'000; auto x = R\"x({ \"( )\" )x\"; char y = '[';\n",
-    ),
-}
 
 names = pytest.mark.parametrize("name", SAMPLES)
 
@@ -169,3 +103,25 @@ def test_a_header_without_its_body_holds_where_one_was_being_typed(name: str) ->
     gate = Gate(grammar(name), prefix + typed, suffix)
     assert gate.check(draft).reason is None
     assert gate.check(draft.replace("1", "1 1")).reason is Reason.SYNTAX
+
+
+@names
+def test_its_placeholder_stands_for_code_to_come_and_its_body_does_not(name: str) -> None:
+    sample = SAMPLES[name]
+    assert is_placeholder(grammar(name), sample.placeholder)
+    assert not any(is_placeholder(grammar(name), line) for line in sample.parts[1].split("\n"))
+
+
+@names
+def test_a_block_with_a_placeholder_alone_is_filled_as_a_block(name: str) -> None:
+    prefix, _, suffix = SAMPLES[name].parts
+    indent = prefix[prefix.rfind("\n") :]
+    assert completion_extent(grammar(name), prefix, indent + SAMPLES[name].placeholder + suffix) is Extent.BLOCK
+
+
+@names
+def test_a_comment_may_say_that_something_is_to_do(name: str) -> None:
+    mark = grammar(name).text.line_comments[0]
+    assert is_todo(grammar(name), f"    {mark} TODO: all of it")
+    assert not is_todo(grammar(name), f"    {mark} to do")
+    assert not is_todo(grammar(name), "TODO = 1")

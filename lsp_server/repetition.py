@@ -1,4 +1,4 @@
-"""Rules about white space and repetition in a completion. Pure; texts have LF as their only line end.
+"""Rules about what a completion says twice, or says again. Pure; texts have LF as their only line end.
 
 Each rule mends what is certainly wrong or leaves the text as it is.
 """
@@ -6,46 +6,11 @@ Each rule mends what is certainly wrong or leaves the text as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-_LOOK_BACK = 4_000  # characters of the prefix that show how the file is indented
-_INDENTED = re.compile(r"(?m)^([ \t]+)(?=\S)")
 _WORD_END = re.compile(r"[^\W\d]\w*\Z")
 _WORD_START = re.compile(r"[^\W\d]\w*")
 MIN_DOUBLED = 3  # letters of a word that is doubled
 MAX_BLOCK = 4  # lines of a block that is repeated
-
-
-def fit_indentation(text: str, prefix: str) -> str:
-    """Indent the lines after the first as the file does: by tabs where it uses tabs alone, by spaces where it does."""
-    if "\n" not in text:
-        return text
-    steps = _INDENTED.findall(prefix[-_LOOK_BACK:])
-    tabs, spaces = sum("\t" in step for step in steps), sum(" " in step for step in steps)
-    own = _INDENTED.findall(text.partition("\n")[2])
-    if tabs and not spaces and own and all(set(step) == {" "} for step in own):
-        unit = min(len(step) for step in own)
-        return _reindented(text, lambda step: "\t" * (len(step) // unit) if len(step) % unit == 0 else step)
-    if spaces and not tabs and any("\t" in step for step in own):
-        unit = min((len(step) for step in steps if len(step) > 1), default=4)
-        return _reindented(text, lambda step: step.replace("\t", " " * unit))
-    return text
-
-
-def _reindented(text: str, change: Callable[[str], str]) -> str:
-    first, _, rest = text.partition("\n")
-    return first + "\n" + _INDENTED.sub(lambda found: change(found[1]), rest)
-
-
-def drop_odd_space(text: str, prefix: str) -> str:
-    """Take away one space at the start that stands before the cursor already, or that leaves the file's indentation."""
-    if not text.startswith(" ") or not text[1:2].strip() or not prefix[-1:].isspace():
-        return text
-    line = prefix.rpartition("\n")[2]
-    if line.strip():
-        return text[1:] if line.endswith(" ") else text
-    unit = min((len(step) for step in _INDENTED.findall(prefix[-_LOOK_BACK:]) if len(step) > 1), default=4)
-    return text[1:] if set(line) <= {" "} and len(line) % unit == 0 and unit > 1 else text
 
 
 def drop_doubled_word(text: str, prefix: str) -> str:

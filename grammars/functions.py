@@ -1,0 +1,60 @@
+"""The functions of a parsed text around a place, as the grammar's query finds them. Offsets are in bytes.
+
+Knows trees and grammars; what is done with a function is its callers' concern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from remask.grammars.language import Grammar
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function with a body; both are nodes of one tree."""
+
+    node: Node
+    body: Node
+
+    def touches(self, at: int) -> bool:
+        """Whether the place lies in the function or at one of its ends."""
+        return self.node.start_byte <= at <= self.node.end_byte
+
+    def shares_line(self, row: int) -> bool:
+        """Whether some of the function stands on this row, counted from 0."""
+        return self.node.start_point.row <= row <= self.node.end_point.row
+
+
+def functions_near(grammar: Grammar, root: Node, at: int) -> list[Function]:
+    """The functions that a query around the byte `at` meets, the innermost first. Raises GrammarError.
+
+    The query meets what reaches into the bytes next to `at`, and what holds them; callers say by `touches` or by rows
+    which of these they mean.
+    """
+    from tree_sitter import QueryCursor
+
+    cursor = QueryCursor(grammar.function_query)
+    cursor.set_byte_range(max(0, at - 1), at + 1)
+    found = [
+        Function(match["function"][0], match["body"][0])
+        for _, match in cursor.matches(root)
+        if {"function", "body"} <= match.keys()
+    ]
+    return sorted(found, key=lambda function: -function.node.start_byte)
+
+
+def is_declaration(grammar: Grammar, root: Node, function: Node) -> bool:
+    """Whether a function is a declaration only, as one of an overload is: it never gets a body. Raises GrammarError."""
+    from tree_sitter import QueryCursor
+
+    query = grammar.declaration_query
+    if query is None:
+        return False
+    cursor = QueryCursor(query)
+    cursor.set_byte_range(function.start_byte, function.start_byte + 1)
+    return any(node == function for node in cursor.captures(root).get("function", ()))

@@ -1,0 +1,20 @@
+"""The name that a definition gives, in any of the grammars. Knows trees only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def name_of(node: Node, source: bytes) -> str:
+    """The name that a definition gives, or nothing: lambdas have none. `source` is what was parsed."""
+    found: Node | None = node
+    while found is not None and found.type not in ("identifier", "field_identifier", "property_identifier"):
+        inner = found.child_by_field_name("name") or found.child_by_field_name("declarator")
+        if inner is None or inner.child_count == 0:
+            found = inner
+            break
+        found = inner
+    return source[found.start_byte : found.end_byte].decode("utf-8", "replace") if found is not None else ""
