@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from remask.engine.api import Engine
     from remask.engine.evaluation.fill import Filler
     from remask.engine.evaluation.infilling import Report
-    from remask.engine.evaluation.tasks import Split
+    from remask.engine.evaluation.tasks import Split, Task
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 
@@ -32,6 +32,7 @@ def evaluate() -> None:
 @click.option("--policy", "policies", multiple=True, default=("default",), help="May be given several times.")
 @click.option("--max-tokens", type=click.IntRange(1, 1024), help="Tokens a task gets at most; the split's own number.")
 @click.option("--gate", is_flag=True, help="Judge what the editor would show instead of the model's own text.")
+@click.option("--no-context", is_flag=True, help="Show nothing of other files (the split cross-file).")
 @click.option("--samples", type=click.Path(path_type=Path), help="Write every text to this file, as JSON lines.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
@@ -43,6 +44,7 @@ def infilling(
     policies: tuple[str, ...],
     max_tokens: int | None,
     gate: bool,
+    no_context: bool,
     samples: Path | None,
     as_json: bool,
     model: Path | None,
@@ -56,21 +58,36 @@ def infilling(
     from remask.engine.evaluation.report import progress
     from remask.engine.evaluation.sandbox import isolation
     from remask.engine.evaluation.tables import infilling_table
-    from remask.engine.evaluation.tasks import choose, read_tasks, split_named
+    from remask.engine.evaluation.tasks import split_named
 
     split = split_named(split_name)
-    tasks = choose(read_tasks(data, split), limit, seed)
+    tasks = _tasks(data, split, limit, seed, no_context)
     held_by = isolation() if tasks[0].test else ""
     engine = load_engine(model, device, dtype, cache=False)
     chosen = list({p.name: p for p in (policy_named(name, engine.model.spec) for name in policies)}.values())
     filler = _filler(engine, split, max_tokens, gate)
     report = Report(
-        split=split.name, seed=seed, tasks=len(tasks), gate=gate, isolation=held_by, **describe(engine.model)
+        split=split.name,
+        seed=seed,
+        tasks=len(tasks),
+        gate=gate,
+        context=any(task.context for task in tasks),
+        isolation=held_by,
+        **describe(engine.model),
     )
     with progress(split.name, len(tasks), quiet=as_json) as advance:
         report = run(filler, tasks, chosen, report, advance)
     _print(report, as_json, samples, infilling_table)
     return INTERRUPTED if report.interrupted else 0
+
+
+def _tasks(data: Path, split: Split, limit: int | None, seed: int, no_context: bool) -> list[Task]:
+    from remask.engine.evaluation.heldout import make_tasks
+    from remask.engine.evaluation.tasks import choose, read_tasks
+
+    if split.file:
+        return choose(read_tasks(data, split), limit, seed)
+    return make_tasks(data, split, limit, seed, context=not no_context)
 
 
 def _filler(engine: Engine, split: Split, max_tokens: int | None, gate: bool) -> Filler:

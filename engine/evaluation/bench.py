@@ -41,7 +41,10 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One policy's figures. tpf: tokens a pass. tok_s: tokens a second of decoding. ms_p50: median a hole."""
+    """One policy's figures. tok_s: tokens a second of decoding. ms_p50: median a hole.
+
+    extra: what drafting cost beside whole passes, in one-token passes; tpf: tokens / (forwards + extra).
+    """
 
     policy: str
     tokens: int
@@ -50,6 +53,7 @@ class Row:
     tok_s: float
     ms_p50: float
     same_text: float
+    extra: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class _Run:
     text: str
     tokens: list[int]
     forwards: int
+    extra: float
     seconds: float
 
 
@@ -160,7 +165,7 @@ def _decode(model: Model, session: Session, hole: Hole, policy: Policy, max_toke
     before = decoder.prepare(request, build_prompt(model, hole.prefix, hole.suffix, "python")).passes
     started = time.perf_counter()
     text, _ = decoder.decode(request, rules)
-    return _Run(text, request.written, request.forwards - before, time.perf_counter() - started)
+    return _Run(text, request.written, request.forwards - before, request.extra, time.perf_counter() - started)
 
 
 def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _Run, other: _Run) -> Difference:
@@ -189,14 +194,15 @@ def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _
 def _row(policy: str, runs: list[_Run], baseline: list[_Run]) -> Row:
     tokens = sum(len(r.tokens) for r in runs)
     forwards = sum(r.forwards for r in runs)
-    seconds = sum(r.seconds for r in runs)
+    extra, seconds = sum(r.extra for r in runs), sum(r.seconds for r in runs)
     same = sum(r.text == b.text for r, b in zip(runs, baseline, strict=True))
     return Row(
         policy=policy,
         tokens=tokens,
         forwards=forwards,
-        tpf=round(tokens / forwards, 3),
+        tpf=round(tokens / (forwards + extra), 3),
         tok_s=round(tokens / seconds, 1),
         ms_p50=round(median(r.seconds for r in runs) * 1000, 1),
         same_text=round(same / len(runs), 4),
+        extra=round(extra, 2),
     )

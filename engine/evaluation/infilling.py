@@ -39,6 +39,17 @@ class Scored:
     kept: int
     parses: bool
 
+    @property
+    def failure(self) -> str:
+        """The first thing wrong with the text, or nothing: empty, syntax, test, or differs where there is no test."""
+        if self.passed or (self.passed is None and self.exact):
+            return ""
+        if not self.filled.text.strip():
+            return "empty"
+        if not self.parses:
+            return "syntax"
+        return "differs" if self.passed is None else "test"
+
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values, for a person to look at."""
         filled = self.filled
@@ -62,7 +73,7 @@ class Row:
     """One policy's figures over `n` tasks. Rates are 0 to 1, times in milliseconds.
 
     pass_rate: None where nothing can be run; pass_interval: its 95 % interval. kept_rate: share of all written
-    characters that survive in the truth. tpf: tokens a decoding pass; prompts are counted apart. ms_p50 and ms_p95:
+    characters that survive in the truth. failures: how many texts failed by what first. tpf: tokens a decoding pass; prompts are counted apart. ms_p50 and ms_p95:
     a whole task, from text to text. ended: how many texts ended for which reason. same_text: share of texts equal to
     the first policy's.
     """
@@ -75,6 +86,8 @@ class Row:
     edit_similarity: float
     kept_rate: float
     parse_rate: float
+    empty_rate: float
+    failures: dict[str, int]
     tokens: int
     forwards: int
     tpf: float
@@ -102,6 +115,7 @@ class Report:
     seed: int
     tasks: int
     gate: bool
+    context: bool = False
     isolation: str = ""
     interrupted: bool = False
     rows: list[Row] = field(default_factory=list)
@@ -204,6 +218,8 @@ def summarise(policy: str, scored: Sequence[Scored], first: Sequence[Scored]) ->
         edit_similarity=_share(one.similarity for one in scored),
         kept_rate=round(sum(one.kept for one in scored) / written, 4) if written else 0.0,
         parse_rate=_share(one.parses for one in scored),
+        empty_rate=_share(not one.filled.text.strip() for one in scored),
+        failures=dict(sorted(Counter(cause for one in scored if (cause := one.failure)).items())),
         tokens=tokens,
         forwards=forwards,
         tpf=round(tokens / forwards, 3) if forwards else 0.0,

@@ -26,12 +26,14 @@ def table(report: Report) -> None:
     values = report.to_dict()
     console = Console(highlight=False)
     title = f"{report.model}, {report.dtype} on {report.device} ({report.threads} threads), {report.prompts} holes"
-    grid = Table("policy", "tokens", "passes", "tokens/pass", "tokens/s", "ms (median)", "same text", title=title)
+    heads = ("policy", "tokens", "passes", "extra", "tokens/pass", "tokens/s", "ms (median)", "same text")
+    grid = Table(*heads, title=title)
     for row in report.rows:
         grid.add_row(
             row.policy,
             str(row.tokens),
             str(row.forwards),
+            f"{row.extra:.1f}",
             f"{row.tpf:.2f}",
             f"{row.tok_s:.1f}",
             f"{row.ms_p50:.0f}",

@@ -16,8 +16,9 @@ def infilling_table(report: Report) -> None:
         f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
         f"{first.n} tasks{', as the editor shows them' if report.gate else ''}"
     )
-    heads = ("policy", "pass", "exact", "edit sim.", "kept", "parse", "tokens/pass", "ms p50", "ms p95")
-    grid = Table(*heads, title=title)
+    grid = Table(title=title)
+    for head in ("policy", "pass", "exact", "similar", "kept", "parse", "empty", "tpf", "p50 ms", "p95 ms"):
+        grid.add_column(head, justify="left" if head == "policy" else "right", no_wrap=True)
     for row in report.rows:
         grid.add_row(row.policy, *_cells(row))
     console.print(grid)
@@ -36,9 +37,10 @@ def _cells(row: Row) -> list[str]:
     return [
         "-" if row.pass_rate is None else f"{row.pass_rate:.1%}",
         f"{row.exact_match:.1%}",
-        f"{row.edit_similarity:.3f}",
+        f"{row.edit_similarity:.2f}",
         f"{row.kept_rate:.1%}",
         f"{row.parse_rate:.1%}",
+        f"{row.empty_rate:.1%}",
         f"{row.tpf:.2f}",
         f"{row.ms_p50:.0f}",
         f"{row.ms_p95:.0f}",

@@ -10,10 +10,10 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from remask.contract.errors import InputError, StorageError
 from remask.contract.messages import Snippet
@@ -44,12 +44,14 @@ class Split:
     """A kind of tasks. `file`: of HumanEval-Infilling, empty where the tasks are made from held-out files.
 
     `end` is where the split's own definition ends a middle, beside the model's end token; None where nothing does.
+    `limit`: how many tasks are done unless more are asked for, None for all.
     """
 
     name: str
     file: str = ""
     end: EndRule | None = None
     max_tokens: int = 64
+    limit: int | None = None
 
 
 def whole_line(draft: str) -> int | None:
@@ -58,6 +60,14 @@ def whole_line(draft: str) -> int | None:
     return None if end is None else end + 1
 
 
+def rest_of_line(draft: str) -> int | None:
+    """Before the first line feed: a middle that starts inside a line."""
+    end = draft.find("\n")
+    return None if end < 0 else end
+
+
+MADE = 1_000  # tasks of a held-out split; there are many thousands
+
 SPLITS = {
     s.name: s
     for s in (
@@ -65,8 +75,25 @@ SPLITS = {
         Split(name="multi-line", file="HumanEval-MultiLineInfilling.jsonl", max_tokens=192),
         Split(name="random-span", file="HumanEval-RandomSpanInfilling.jsonl", max_tokens=128),
         Split(name="random-span-light", file="HumanEval-RandomSpanInfillingLight.jsonl", max_tokens=128),
+        Split(name="line-end", end=rest_of_line, limit=MADE),
+        Split(name="statement", max_tokens=160, limit=MADE),
+        Split(name="body", max_tokens=160, limit=MADE),
+        Split(name="inside-token", end=rest_of_line, limit=MADE),
+        Split(name="cross-file", end=rest_of_line, limit=MADE),
     )
 }
+
+
+class Named(Protocol):
+    """Something with a name that no other of its kind has."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+N = TypeVar("N", bound=Named)
 
 
 def split_named(name: str) -> Split:
@@ -81,23 +108,52 @@ def read_tasks(folder: Path, split: Split) -> list[Task]:
 
     Raises InputError where the file is missing, damaged or not of the published form.
     """
-    path = _find(folder, split.file)
-    tasks = [_task(path, number, line) for number, line in _lines(path)]
+    advice = f"It belongs in that folder, or in {FOLDER} there; .gz is read too."
+    path = find(folder, (split.file, f"{FOLDER}/{split.file}"), advice)
+    tasks = [
+        Task(name=name, prefix=prompt, suffix=suffix, truth=solution, test=f"\n{test}\ncheck({entry})\n")
+        for name, entry, prompt, suffix, solution, test in read_lines(path, FIELDS, "task of HumanEval-Infilling")
+    ]
     if not tasks:
         raise InputError(f"{path} holds no tasks.")
     return tasks
 
 
-def choose(tasks: Iterable[Task], limit: int | None, seed: int) -> list[Task]:
-    """`limit` tasks, or all, in an order drawn by `seed`: a larger limit adds tasks, and every beginning is a sample.
+def choose(items: Iterable[N], limit: int | None, seed: int) -> list[N]:
+    """`limit` items, or all, in an order drawn by `seed`: a larger limit adds items, and every beginning is a sample.
 
     Ordered by hashes of their names, so the same everywhere.
     """
+    return sorted(items, key=lambda item: drawn(seed, item.name))[:limit]
 
-    def place(task: Task) -> bytes:
-        return hashlib.sha256(f"{seed}:{task.name}".encode()).digest()
 
-    return sorted(tasks, key=place)[:limit]
+def drawn(seed: int, name: str) -> int:
+    """A number of 64 bits that only the seed and the name decide."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big")
+
+
+def find(folder: Path, names: Sequence[str], advice: str) -> Path:
+    """The first of `names` that is a file in `folder`, compressed or not. Raises InputError."""
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}.", advice="--data names the folder with the evaluation data.")
+    for name in names:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file():
+                return path
+    raise InputError(f"There is no {names[0]} in {folder}.", advice=advice)
+
+
+def read_lines(path: Path, fields: Sequence[str], what: str) -> Iterator[list[str]]:
+    """The named fields, all of them texts, of every line of a file of JSON lines. Raises InputError."""
+    for number, line in _lines(path):
+        try:
+            values = json.loads(line)
+            texts = [values[field] for field in fields]
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise InputError(f"Line {number} of {path} is no {what}.", advice="The file is damaged.") from None
+        yield texts
 
 
 def write_lines(path: Path, values: Iterable[dict[str, Any]]) -> None:
@@ -113,18 +169,6 @@ def write_lines(path: Path, values: Iterable[dict[str, Any]]) -> None:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from None
 
 
-def _find(folder: Path, name: str) -> Path:
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.", advice="--data names the folder with the evaluation data.")
-    for base in (folder, folder / FOLDER):
-        for path in (base / name, base / f"{name}.gz"):
-            if path.is_file():
-                return path
-    raise InputError(
-        f"There is no {name} in {folder}.", advice=f"It belongs in that folder, or in {FOLDER} there; .gz is read too."
-    )
-
-
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The numbered lines of a file that may be compressed."""
     opened = gzip.open if path.suffix == ".gz" else open
@@ -134,18 +178,3 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path} cannot be read: {why}.") from None
-
-
-def _task(path: Path, number: int, line: str) -> Task:
-    try:
-        values = json.loads(line)
-        name, entry, prompt, suffix, solution, test = (values[field] for field in FIELDS)
-        if not all(isinstance(value, str) for value in (name, entry, prompt, suffix, solution, test)):
-            raise TypeError
-        if not entry.isidentifier():
-            raise ValueError
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise InputError(
-            f"Line {number} of {path} is no task of HumanEval-Infilling.", advice="The file is damaged: get it again."
-        ) from None
-    return Task(name=name, prefix=prompt, suffix=suffix, truth=solution, test=f"\n{test}\ncheck({entry})\n")
