@@ -12,6 +12,9 @@ not an error: it is a `Reason` (see messages).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 
 class RemaskError(Exception):
     """Base of all errors that Remask raises on purpose; `exit_code` is what the command line returns."""
@@ -25,6 +28,16 @@ class RemaskError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".rstrip()
+
+    def to_dict(self) -> dict[str, str]:
+        """The error as plain JSON values, as it crosses from one process to another."""
+        return {"kind": type(self).__name__, "message": self.message, "advice": self.advice}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> RemaskError:
+        """Inverse of `to_dict`, never raises; a kind that is not known here is an EngineError."""
+        kind = next((one for one in _kinds(RemaskError) if one.__name__ == values.get("kind")), EngineError)
+        return kind(str(values.get("message") or "The engine failed."), advice=str(values.get("advice") or ""))
 
 
 class InputError(RemaskError):
@@ -49,3 +62,9 @@ class StorageError(RemaskError):
     """The disk or a folder refuses to take what has to be written."""
 
     exit_code = 5
+
+
+def _kinds(kind: type[RemaskError]) -> Iterator[type[RemaskError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from remask.contract.errors import EngineError, ModelError, RemaskError, StorageError
+from remask.contract.errors import EngineError, RemaskError
 from remask.contract.places import runtime_dir
 from remask.lsp_server.options import ServerOptions
 
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 READY_WITHIN_S = 180.0  # a large model from a slow disk
 GONE_WITHIN_S = 0.6  # after its input is closed, to save what it read; then it is killed
 
-_KINDS = {kind.__name__: kind for kind in (ModelError, StorageError)}
 _numbers = itertools.count(1)
 
 
@@ -131,5 +130,4 @@ def _check(line: bytes) -> dict[str, Any]:
     error = values.get("error") if isinstance(values, dict) else None
     if not isinstance(error, dict):
         raise EngineError("The engine ended before it was ready.", advice="Run 'remask doctor' to see why.")
-    kind: type[RemaskError] = _KINDS.get(str(error.get("kind")), EngineError)
-    raise kind(str(error.get("message", "The engine cannot start.")), advice=str(error.get("advice", "")))
+    raise RemaskError.from_dict(error)

@@ -18,7 +18,7 @@ _LINE_LIMIT = 4 * 1024 * 1024
 
 
 class EngineLink:
-    """A door to the engine that listens on `socket`. Its methods raise EngineError."""
+    """A door to the engine that listens on `socket`. Its methods raise EngineError, or the error that it answers."""
 
     def __init__(self, socket: str) -> None:
         import aiohttp
@@ -80,4 +80,4 @@ def _read(values: object) -> CompletionResult:
 
 def _raise_error(values: object) -> None:
     if isinstance(values, dict) and isinstance(error := values.get("error"), dict):
-        raise EngineError(str(error.get("message", "The engine failed.")), advice=str(error.get("advice", "")))
+        raise RemaskError.from_dict(error)

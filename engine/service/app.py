@@ -108,7 +108,7 @@ def _document(body: bytes) -> str:
 
 def error_body(error: RemaskError) -> dict[str, dict[str, str]]:
     """What a client is told about an error."""
-    return {"error": {"kind": type(error).__name__, "message": error.message, "advice": error.advice}}
+    return {"error": error.to_dict()}
 
 
 @web.middleware
