@@ -133,6 +133,10 @@ class Grammar:
         """The query whose `@function` never gets a body, where the language has such. Raises GrammarError."""
         return _query(self, self.nodes.declarations) if self.nodes.declarations else None
 
+    def has_bodies(self, path: str | PurePath) -> bool:
+        """Whether functions have bodies in a file of this name: in one that only declares things they have none."""
+        return not str(path).lower().endswith(self.declaration_extensions)
+
     def parse(self, source: bytes) -> Tree:
         """Parse UTF-8 bytes afresh. Raises GrammarError where the parser cannot be loaded."""
         from tree_sitter import Parser

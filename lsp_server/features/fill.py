@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remask.contract.errors import InputError
-from remask.contract.messages import Candidate, CompletionRequest, Extent, Purpose, Reason, Snippet
+from remask.contract.messages import Candidate, CompletionRequest, CompletionResult, Extent, Purpose, Reason
 from remask.grammars import Grammar, GrammarError
 from remask.lsp_server.context import known_grammar
 from remask.lsp_server.document import Document, Position
@@ -28,6 +28,12 @@ log = logging.getLogger(__name__)
 
 POLICIES = ("default", "parallel")
 """How the engine is asked, one after the other, until there is a candidate that may be shown."""
+
+TEXTLESS = frozenset({Reason.ENGINE, Reason.DEADLINE, Reason.SYNTAX, Reason.DUPLICATE, Reason.LANGUAGE})
+"""Reasons of an answer without a text that tell a user more than that there is none."""
+
+LEAST_MS = 50
+"""With less time than this the engine is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ def task_at(workspace: Workspace, uri: str, position: Position, *, whole: bool) 
     grammar = known_grammar(document.language)
     if grammar is None:
         return Reason.LANGUAGE
-    if parse(uri).path.endswith(".pyi"):  # it holds declarations only
+    if not grammar.has_bodies(parse(uri).path):
         return Reason.EMPTY
     text = document.normalised
     find = function_stub if whole else stub_here
@@ -74,32 +80,21 @@ async def write(
     workspace: Workspace, task: Task, on_draft: Callable[[str], None] | None = None
 ) -> list[Filled] | Reason:
     """Candidates for a task, the best first, or why there are none."""
-    options = workspace.options
-    ends = time.monotonic() + options.fill_deadline_ms / 1000
-    found: dict[str, Filled] = {}
-    reason = Reason.EMPTY
-    context = await workspace.fill_context(key_of(task.document.uri), task.stub.name)
+    ends = time.monotonic() + workspace.options.fill_deadline_ms / 1000
+    request = await _gathered(workspace, task)
+    if isinstance(request, Reason):
+        return request
+    why = Reason.EMPTY
     for policy in POLICIES:
         left_ms = int((ends - time.monotonic()) * 1000)
-        if found or left_ms < 50:
-            break
-        request = _request(workspace, task, context, policy, left_ms)
-        if isinstance(request, Reason):
-            return request
-        result = await workspace.ask(request, on_draft)
-        if result.reason is Reason.ENGINE and not found:
-            log.warning("%s", result.detail)
-            reason = result.reason
-        texts = [Candidate(result.text, result.reason, result.score), *result.others]
-        for candidate in texts:
-            filled = _checked(task, candidate)
-            if filled is not None:
-                found.setdefault(filled.code, filled)
-            elif candidate.text.strip():
-                reason = Reason.SYNTAX
-    ranked = sorted(found.values(), key=lambda filled: -filled.score)
-    log.info("a stub was filled: %d candidates", len(ranked))
-    return ranked[: options.fill_candidates] or reason
+        if left_ms < LEAST_MS:
+            return Reason.DEADLINE if why is Reason.EMPTY else why
+        result = await workspace.ask(replace(request, policy=policy, deadline_ms=left_ms), on_draft)
+        found = _shown(task, result)
+        if found:
+            return found[: workspace.options.fill_candidates]
+        why = _why_nothing(result)
+    return why
 
 
 def is_current(workspace: Workspace, task: Task) -> bool:
@@ -108,32 +103,39 @@ def is_current(workspace: Workspace, task: Task) -> bool:
     return document is task.document and document.version == task.version and document.in_step
 
 
-def _request(
-    workspace: Workspace, task: Task, context: tuple[Snippet, ...], policy: str, left_ms: int
-) -> CompletionRequest | Reason:
+async def _gathered(workspace: Workspace, task: Task) -> CompletionRequest | Reason:
+    """All that the engine is told: the text around the hole, and who calls the function and how it is used."""
     options = workspace.options
+    key = key_of(task.document.uri)
     before, after = workspace.notebooks.around(task.document.uri)
     prefix, suffix = task.stub.around(task.text)
     try:
         return CompletionRequest(
-            document=key_of(task.document.uri),
+            document=key,
             language=task.document.language,
             prefix=before + prefix,
             suffix=suffix + after,
             extent=Extent.BLOCK,
-            policy=policy,
             purpose=Purpose.FILL,
             max_tokens=options.fill_max_tokens,
-            deadline_ms=left_ms,
             candidates=options.fill_candidates,
-            context=context,
+            context=await workspace.fill_context(key, task.stub.name),
         )
     except InputError:
         return Reason.TOO_LARGE
 
 
+def _shown(task: Task, result: CompletionResult) -> list[Filled]:
+    """What may be shown of an answer, the best first, each code once."""
+    candidates = [Candidate(result.text, result.reason, result.score), *result.others]
+    checked = [filled for candidate in candidates if (filled := _checked(task, candidate)) is not None]
+    log.info("a stub was filled: %d of %d candidates may be shown", len(checked), len(candidates))
+    once = {filled.code: filled for filled in reversed(checked)}
+    return sorted(once.values(), key=lambda filled: -filled.score)
+
+
 def _checked(task: Task, candidate: Candidate) -> Filled | None:
-    """The candidate as it may be shown, or None with the reason in the log."""
+    """The candidate without what follows already; None, with the reason in the log, if it may not be shown."""
     prefix, suffix = task.stub.around(task.text)
     code = drop_overlap(candidate.text.rstrip(), prefix, suffix).rstrip()
     try:
@@ -144,3 +146,12 @@ def _checked(task: Task, candidate: Candidate) -> Filled | None:
         log.info("a candidate is not shown: %s", why)
         return None
     return Filled(code, task.stub.lead + code + task.stub.tail, candidate.score)
+
+
+def _why_nothing(result: CompletionResult) -> Reason:
+    """The reason for an answer of which nothing may be shown."""
+    if result.reason is Reason.ENGINE:
+        log.warning("%s", result.detail)
+    if result.text.strip() or any(other.text.strip() for other in result.others):
+        return Reason.SYNTAX
+    return result.reason if result.reason in TEXTLESS else Reason.EMPTY

@@ -8,19 +8,14 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from remask.contract.messages import Reason
-from remask.grammars import Grammar, GrammarError
-from remask.grammars.layout import layout_errors
-from remask.grammars.source import encode
-from remask.lsp_server.context import Place, known_grammar
+from remask.lsp_server.context import Place
 from remask.lsp_server.document import Document, Position
 from remask.lsp_server.positions import Unit, size
 from remask.lsp_server.postprocess import tidy
+from remask.lsp_server.recheck import trimming_broke
 
 MAX_SHOWN = 5_000
 """UTF-16 units; VS Code shows nothing at all for a longer text."""
-
-MAX_PARSED = 300_000
-"""Code points of a document that is parsed once more, after trimming, on the loop."""
 
 ACCEPTED = "remask.accepted"
 """The command that an item carries: the editor runs it when the user has taken the item."""
@@ -37,38 +32,21 @@ class Ghost:
 
 
 def tidied(texts: Iterable[str], place: Place) -> tuple[tuple[str, ...], Reason]:
-    """What may be kept of texts that were written for a place, and why nothing is if nothing is."""
+    """What may be kept of texts that were written for a place, and why nothing is if nothing is.
+
+    Trimming is the last change of a text, and what it has changed is judged after it: see recheck.
+    """
     kept: list[str] = []
     reason = Reason.EMPTY
     for text in texts:
         left, why = tidy(text, place.prefix, place.suffix)
-        if why is None and left != text.rstrip() and breaks(place, text, left):
+        if why is None and left != text.rstrip() and trimming_broke(place, text, left):
             why = Reason.SYNTAX
-        text = left
         if why is not None:
             reason = why
-        elif text.strip() and text not in kept:
-            kept.append(text)
+        elif left.strip() and left not in kept:
+            kept.append(left)
     return tuple(kept), reason
-
-
-def breaks(place: Place, written: str, left: str) -> bool:
-    """Whether the document parses with the text as it was written and not with what trimming has left of it."""
-    grammar = known_grammar(place.document.language)
-    if grammar is None or len(place.prefix) + len(place.suffix) > MAX_PARSED:
-        return False
-    return _parses(grammar, place, written) and not _parses(grammar, place, left)
-
-
-def _parses(grammar: Grammar, place: Place, text: str) -> bool:
-    source = encode(place.prefix + text + place.suffix)
-    try:
-        root = grammar.parse(source).root_node
-    except GrammarError:
-        return True
-    start = len(encode(place.prefix))
-    layout = grammar.gate.layout and any(layout_errors(root, source, start, start + len(encode(text))))
-    return not (root.has_error or layout)
 
 
 def fitted(number: int, texts: tuple[str, ...], place: Place, now: Document | None) -> Ghost | Reason:

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.lsp_server.context import Place, place_in
-from remask.lsp_server.document import Document, Position
-from remask.lsp_server.features.ghost import breaks, typed_since
+from remask.lsp_server.features.ghost import typed_since
 
 
 @pytest.mark.parametrize(
@@ -28,19 +26,3 @@ def test_typed_text_is_told_from_any_other_change(now: str, prefix: str, suffix:
 @given(st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
 def test_whatever_is_typed_is_found(prefix: str, typed: str, suffix: str) -> None:
     assert typed_since(prefix + typed + suffix, prefix, suffix) == typed
-
-
-@pytest.mark.parametrize(
-    ("written", "left", "broken"),
-    [
-        ("f(a)", "f(a", True),
-        ("f(a)", "f(b)", False),
-        ("f(a", "f(", False),  # it was no program before: the engine has judged it
-        ("if a:\n        b\n        c", "if a:\n        b\n      c", True),
-    ],
-)
-def test_trimming_that_breaks_a_program_is_noticed(written: str, left: str, broken: bool) -> None:
-    document = Document("file:///a.py", "python", 1, "def g():\n    \n\nx = 1\n")
-    place = place_in(document, Position(1, 4))
-    assert isinstance(place, Place)
-    assert breaks(place, written, left) is broken
