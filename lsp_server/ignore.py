@@ -11,6 +11,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_PATTERN = 1_000  # characters; a longer one names no file
+_CLASS = re.compile(r"\[:(\w*):\]")
+_CLASSES = {
+    "alnum": "A-Za-z0-9",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": r"\x21-\x7e",
+    "lower": "a-z",
+    "print": r"\x20-\x7e",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t\n\r\f\v",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+"""What git takes the classes for: characters of ASCII."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +109,33 @@ def _translate_one(pattern: str, at: int) -> tuple[str | None, int]:
 
 
 def _translate_set(pattern: str, at: int) -> tuple[str | None, int]:
-    start = at + 2 if pattern[at + 1 : at + 2] in ("!", "^") else at + 1
-    end = pattern.find("]", start + 1)
-    if end < 0:
-        return None, at + 1
-    inside = pattern[start:end].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
-    inside = re.sub(r"&&|\|\||~~|--", lambda found: "\\" + found[0][0] + "\\" + found[0][1], inside)
-    expression = f"(?!/)[{'^' if start == at + 2 else ''}{inside}]"
-    try:
-        re.compile(expression)
-    except re.error:
-        return None, end + 1
-    return expression, end + 1
+    """A set of characters: single and escaped ones, ranges, and classes such as `[:digit:]`."""
+    negated = pattern[at + 1 : at + 2] in ("!", "^")
+    start = end = at + 1 + negated
+    inside: list[str] = []
+    while end < len(pattern) and (pattern[end] != "]" or end == start):
+        named = _CLASS.match(pattern, end)
+        if named is not None:
+            if named[1] not in _CLASSES:
+                return None, end
+            inside.append(_CLASSES[named[1]])
+            end = named.end()
+            continue
+        low, end = _one_of_set(pattern, end)
+        high = low
+        if pattern[end : end + 1] == "-" and pattern[end + 1 : end + 2] not in ("]", ""):
+            high, end = _one_of_set(pattern, end + 1)
+        if low <= high:  # the other way round it holds nothing
+            inside.append(f"{re.escape(low)}-{re.escape(high)}")
+    if end >= len(pattern):
+        return None, end
+    characters = "".join(inside)
+    if not characters:
+        return ("[^/]" if negated else None), end + 1
+    return f"(?!/)[{'^' if negated else ''}{characters}]", end + 1
+
+
+def _one_of_set(pattern: str, at: int) -> tuple[str, int]:
+    """A character of a set, which a backslash may stand before, and where the next one begins."""
+    at += pattern[at] == "\\" and at + 1 < len(pattern)
+    return pattern[at], at + 1

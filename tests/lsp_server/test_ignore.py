@@ -35,6 +35,17 @@ from remask.lsp_server.ignore import read_rules, verdict
         ("x" * 2_000, [], ["x" * 2_000]),
         ("[z-a]", [], ["z"]),
         ("[[]x", ["[x"], ["x"]),
+        ("a[[:digit:]]", ["a0", "a9"], ["a", "ax", "a:", "a[:digit:]"]),
+        ("[![:space:]x]y", ["ay"], [" y", "xy"]),
+        ("[[:upper:][:digit:]_]", ["A", "1", "_"], ["a"]),
+        ("[[:punct:]]", ["-", "[", "`"], ["a", "/"]),
+        ("[[:nonsense:]]", [], ["n", ":"]),
+        ("[[:digit:", [], ["1"]),
+        ("[]a]x", ["]x", "ax"], ["x"]),
+        ("[\\]a]x", ["]x", "ax"], ["\\x"]),
+        ("[+--]x", ["+x", "-x", ",x"], ["*x"]),
+        ("[a-]x", ["ax", "-x"], ["bx"]),
+        ("[a&&b~~c||]x", ["&x", "~x", "|x"], ["dx"]),
     ],
 )
 def test_a_pattern(pattern: str, fits: list[str], not_fits: list[str]) -> None:
@@ -55,7 +66,9 @@ def test_the_last_pattern_decides_and_folders_are_told_from_files() -> None:
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_it_is_what_git_says(tmp_path: Path) -> None:
     patterns = ["*.log", "/top", "a/b", "**/deep", "x/**", "a/**/z", "!a/q/z", "[!a]1", "d?e", "\\!bang", "s*/t", "w/"]
+    patterns += ["n[[:digit:]]", "[[:upper:]]", "[!a-y[:digit:]_.!]", "v[z-a]", "v[z-ay]", "u[\\]-^]", "l[^[:alpha:]]"]
     names = ["f.log", "top", "b", "deep", "x", "z", "q", "b1", "a1", "doe", "!bang", "st", "t", "w", "a"]
+    names += ["n1", "nn", "Q", "va", "vy", "u]", "u^", "u\\", "l1", "la"]
     paths = [*names, *(f"{one}/{two}" for one in names for two in names)]
     (tmp_path / ".gitignore").write_text("\n".join(patterns) + "\n")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
