@@ -45,6 +45,7 @@ class _Offer:
     texts: tuple[str, ...]
     shown: bool = False
     taken: int = 0  # characters
+    replaced: bool = False  # by a newer one; an editor may still show this one, and the user take it
 
 
 @dataclass(slots=True)
@@ -68,9 +69,8 @@ class Statistics:
         """Texts were sent to the editor; the same number comes again when the rest of them is."""
         if number in self._offers:
             return
-        for other, offer in list(self._offers.items()):
-            if offer.document == document:
-                self._settle(other)
+        for offer in self._offers.values():
+            offer.replaced |= offer.document == document
         self._offers[number] = _Offer(document, row, texts)
         self.counts["offered"] += 1
         self.counts["characters_offered"] += len(texts[0])
@@ -122,6 +122,8 @@ class Statistics:
 
     def flush(self) -> None:
         """Add what was counted to the file. A disk that refuses is no reason to stop."""
+        for number in [one for one, offer in self._offers.items() if offer.replaced]:
+            self._settle(number)
         counts, self.counts = self.counts, Counter()
         if self.enabled and counts:
             try:

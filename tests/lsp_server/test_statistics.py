@@ -73,6 +73,18 @@ def test_an_offer_that_another_replaces_was_rejected(document: Document) -> None
     assert read_statistics()[TODAY]["rejected"] == 2
 
 
+def test_an_item_that_is_taken_after_a_newer_request_was_accepted(document: Document) -> None:
+    """An editor asks again when the user looks for others, and may go back to the first."""
+    counted = Statistics()
+    counted.offered(1, document.uri, 2, ("a",))
+    counted.offered(2, document.uri, 2, ("b", "c"))
+    counted.accepted(1, 0, document)
+    counted.offered(3, document.uri, 2, ("d",))
+    counted.flush()
+    counts = read_statistics()[TODAY]
+    assert (counts["offered"], counts["accepted"], counts["rejected"]) == (3, 1, 1)
+
+
 def test_turned_off_it_writes_nothing(document: Document) -> None:
     counted = Statistics(enabled=False)
     counted.offered(1, document.uri, 2, ("a",))
