@@ -8,7 +8,8 @@ and the default takes its place.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,13 +110,21 @@ class ServerOptions:
             one = known.get(str(name))
             if one is None:
                 if name not in CLIENT_ONLY:
-                    wrong.append(f"Remask has no option '{name!s:.60}'. It has: {', '.join(known)}.")
+                    wrong.append(_unknown(str(name), known))
                 continue
             try:
                 right[one.name] = kind_of(one).read(value)
             except ValueError as error:
                 wrong.append(f"Remask's option '{name}' is {error}, not {value!r:.60}; the default is used.")
         return dataclasses.replace(self, **right), wrong
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    """What a user is told about a name that no option has."""
+    right = {option.lower(): option for option in known}
+    near = difflib.get_close_matches(name.lower().replace("_", "").replace("-", ""), right, n=2)
+    meant = f" Did you mean {' or '.join(right[one] for one in near)}?" if near else ""
+    return f"Remask has no option '{name:.60}'.{meant} All are listed in docs/settings.md."
 
 
 ENGINE_OPTIONS = ("model", "device", "dtype", "unload_after_s")

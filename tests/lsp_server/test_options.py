@@ -78,7 +78,9 @@ def test_nothing_set_is_the_defaults(values: Any) -> None:
         ({"deadlineMs": 1.5}, "'deadlineMs'"),
         ({"model": 5}, "the path of a folder"),
         ({"device": ""}, "'device' is a word"),
-        ({"max_tokens": 5}, "no option 'max_tokens'"),
+        ({"max_tokens": 5}, "no option 'max_tokens'. Did you mean maxTokens"),
+        ({"debouncems": 5}, "no option 'debouncems'. Did you mean debounceMs"),
+        ({"colour": 5}, "no option 'colour'. All are listed in docs/settings.md."),
         ([1], "an object, not list"),
         ("x", "an object, not str"),
     ],
@@ -88,6 +90,7 @@ def test_a_wrong_option_is_said_and_its_default_taken(values: Any, said: str) ->
     assert options == ServerOptions()
     assert len(wrong) == 1
     assert said in wrong[0]
+    assert len(wrong[0]) < 160, "it is shown in a window"
 
 
 def test_what_the_client_leaves_out_stays_as_it_was() -> None:
