@@ -217,8 +217,12 @@ class ProcessEngine:
             if gone.done():
                 self._wanted.set()
                 return False
-            if not self._wanted.is_set() and not self._working:
+            if self._is_idle():
                 return True
+
+    def _is_idle(self) -> bool:
+        """Whether nobody has asked for anything since the last look, and nobody waits for an answer."""
+        return not self._wanted.is_set() and not self._working
 
 
 def _failure(request: CompletionRequest, detail: str) -> CompletionResult:

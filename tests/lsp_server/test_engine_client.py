@@ -222,12 +222,21 @@ async def test_an_idle_engine_is_put_away_and_comes_back(start: Start) -> None:
     assert engine.pid != pid
 
 
-async def test_an_engine_at_work_is_not_put_away(start: Start) -> None:
+async def test_an_engine_at_work_is_not_put_away(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = start(unload_after_s=0.05)
     await complete(engine)
     task = asyncio.ensure_future(complete(engine, "# block", deadline_ms=60_000))
     await until_busy(engine)
-    await asyncio.sleep(0.15)  # three times the idle time: nothing is to happen
+    looks: asyncio.Queue[bool] = asyncio.Queue()
+    is_idle = engine._is_idle
+
+    def look() -> bool:
+        looks.put_nowait(is_idle())
+        return is_idle()
+
+    monkeypatch.setattr(engine, "_is_idle", look)
+    async with asyncio.timeout(20):
+        assert not any([await looks.get() for _ in range(3)])
     assert not task.done()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
