@@ -33,6 +33,7 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
     if not draft.strip():
         return Finished("", Reason.EMPTY, "The model has nothing to add here.")
     best = Finished("", Reason.SYNTAX, "Every reading of the draft would add a syntax error.")
+    late = ended is Reason.DEADLINE  # a draft that had no time to become whole is not at fault
     for reading in readings(draft, prefix, suffix):
         if not reading.strip():
             return Finished("", Reason.DUPLICATE, "All of the draft stands after the cursor already.")
@@ -41,8 +42,11 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
         verdict = judge.check(reading)
         if verdict.reason is None:
             return Finished(verdict.text, ended, verdict.detail)
+        late |= verdict.reason is Reason.DEADLINE
         if len(verdict.text.strip()) > len(best.text.strip()):
             best = Finished(verdict.text.rstrip(), verdict.reason, verdict.detail)
+    if late and not best.text:
+        return Finished("", Reason.DEADLINE, "The time was up before anything that holds was ready.")
     return best
 
 

@@ -35,7 +35,7 @@ ADDED = "a syntax error that the file did not have"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What of a draft may be shown. `reason` is None for all of it, CUT for a part, SYNTAX for nothing."""
+    """What of a draft may be shown. `reason` is None for all of it, CUT for a part, SYNTAX or DEADLINE for nothing."""
 
     text: str
     reason: Reason | None
@@ -67,7 +67,8 @@ class Gate:
             points, lambda end: _since(start) < self.deadline_ms and not self._objection(draft[:end], cut=True)
         )
         if kept is None:
-            return Verdict("", Reason.SYNTAX, f"The draft has {why}.", _since(start))
+            late = bool(points) and _since(start) >= self.deadline_ms
+            return Verdict("", Reason.DEADLINE if late else Reason.SYNTAX, f"The draft has {why}.", _since(start))
         return Verdict(draft[:kept], Reason.CUT, f"Cut after {kept} characters: the draft has {why}.", _since(start))
 
     def _objection(self, draft: str, *, cut: bool = False) -> str:

@@ -42,12 +42,23 @@ class Fake:
         ("a\nb(", Reason.BLOCK, "", {"a\nb(": "a\n"}, "a", Reason.CUT),
         ("a\nunfini", Reason.BUDGET, "\n", {}, "a", Reason.BUDGET),
         ("unfini", Reason.DEADLINE, "\n", {}, "unfini", Reason.DEADLINE),
+        ("f(", Reason.DEADLINE, "\n", {"f(": ""}, "", Reason.DEADLINE),
+        ("f(", Reason.BUDGET, "\n", {"f(": ""}, "", Reason.SYNTAX),
+        ("a\nb(\nc", Reason.DEADLINE, "", {"a\nb(": "a\n"}, "a", Reason.CUT),
         ("x  \n\n", Reason.BLOCK, "\n", {}, "x", Reason.BLOCK),
     ],
 )
 def test_finish(draft, ended, suffix, refused, text, reason):
     finished = finish(draft, ended, "x", suffix, Fake(refused))
     assert (finished.text, finished.reason) == (text, reason)
+
+
+def test_a_judge_without_time_is_no_syntax_error():
+    class Late:
+        def check(self, draft):
+            return Verdict("", Reason.DEADLINE)
+
+    assert finish("f(", Reason.LINE, "x", "\n", Late()).reason is Reason.DEADLINE
 
 
 def test_without_a_judge_the_draft_is_only_trimmed():

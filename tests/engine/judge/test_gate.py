@@ -188,7 +188,8 @@ def test_a_file_of_two_megabytes_is_judged_by_its_window():
 
 def test_after_the_deadline_nothing_is_cut():
     gate = Gate(PYTHON, "def f():\n    ", "\n", deadline_ms=0)
-    assert gate.check("a = 1\n    b = (").reason is Reason.SYNTAX
+    assert gate.check("a = 1\n    b = (").reason is Reason.DEADLINE
+    assert gate.check("b = (").reason is Reason.SYNTAX, "there was nothing to cut"
 
 
 def test_a_parser_that_cannot_be_loaded_is_told_at_once():
