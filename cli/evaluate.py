@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,48 @@ def infilling(
     with progress(split.name, len(tasks), quiet=as_json) as advance:
         report = run(filler, tasks, chosen, report, advance)
     _print(report, as_json, samples, infilling_table)
+    return INTERRUPTED if report.interrupted else 0
+
+
+@evaluate.command()
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="A folder made by 'remask train corpus'.")
+@click.option("--split", default="validation", help="Which rows of the corpus.")
+@click.option("--limit", default=200, type=click.IntRange(min=1), help="Examples to read, drawn at random.")
+@click.option("--seed", default=0, help="What the examples and the masks are drawn by.")
+@click.option("--canvas", type=click.IntRange(1, 256), help="Positions of a canvas; the model's block where left out.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
+def tokens(
+    data: Path,
+    split: str,
+    limit: int,
+    seed: int,
+    canvas: int | None,
+    as_json: bool,
+    model: Path | None,
+    device: str,
+    dtype: str,
+) -> int:
+    """Compare canvases with the truth and with the causal reading, position by position."""
+    from remask.engine.evaluation.infilling import describe
+    from remask.engine.evaluation.report import progress
+    from remask.engine.evaluation.tables import tokens_table
+    from remask.engine.evaluation.tasks import choose
+    from remask.engine.evaluation.tokens import TokenReport, measure, read_examples
+    from remask.engine.models.choice import find_model
+    from remask.engine.training.corpus.store import load_corpus
+
+    tokenizer = find_model(model) / "tokenizer.json"
+    corpus = load_corpus(data, hashlib.sha256(tokenizer.read_bytes()).hexdigest() if tokenizer.is_file() else None)
+    examples = choose(read_examples(corpus, split), limit, seed)
+    loaded = load_engine(model, device, dtype, cache=False).model
+    report = TokenReport(split=split, seed=seed, canvas=canvas or loaded.spec.block_size, **describe(loaded))
+    with progress(split, len(examples), quiet=as_json) as advance:
+        report = measure(loaded, examples, report, advance)
+    if as_json:
+        click.echo(json.dumps(report.to_dict()))
+    else:
+        tokens_table(report)
     return INTERRUPTED if report.interrupted else 0
 
 

@@ -27,7 +27,11 @@ DEADLINE_MS = 600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """One policy's text for one task and what it cost; `forwards` are decoding passes, without the prompt's."""
+    """One policy's text for one task and what it cost.
+
+    `forwards` are decoding passes, without the prompt's; `extra` is what else drafts cost, in one-token passes, where
+    that is known.
+    """
 
     text: str
     reason: Reason
@@ -38,6 +42,7 @@ class Filled:
     prompt_ms: float
     decode_ms: float
     total_ms: float
+    extra: float = 0.0
 
 
 class Filler(Protocol):
@@ -88,6 +93,7 @@ class OwnText:
             prompt_ms=(prompted - started) * 1000,
             decode_ms=(ended - prompted) * 1000,
             total_ms=(ended - started) * 1000,
+            extra=request.extra,
         )
 
 

@@ -73,9 +73,10 @@ class Row:
     """One policy's figures over `n` tasks. Rates are 0 to 1, times in milliseconds.
 
     pass_rate: None where nothing can be run; pass_interval: its 95 % interval. kept_rate: share of all written
-    characters that survive in the truth. failures: how many texts failed by what first. tpf: tokens a decoding pass; prompts are counted apart. ms_p50 and ms_p95:
-    a whole task, from text to text. ended: how many texts ended for which reason. same_text: share of texts equal to
-    the first policy's.
+    characters that survive in the truth. failures: how many texts failed by what first. tpf: tokens a
+    decoding pass; prompts are counted apart. extra: what drafts cost beside passes, in one-token passes. ms_p50 and
+    ms_p95: a whole task, from text to text. ended: how many texts ended for which reason. same_text: share of texts
+    equal to the first policy's.
     """
 
     policy: str
@@ -90,6 +91,7 @@ class Row:
     failures: dict[str, int]
     tokens: int
     forwards: int
+    extra: float
     tpf: float
     tok_s: float
     prompt_tokens: int
@@ -222,6 +224,7 @@ def summarise(policy: str, scored: Sequence[Scored], first: Sequence[Scored]) ->
         failures=dict(sorted(Counter(cause for one in scored if (cause := one.failure)).items())),
         tokens=tokens,
         forwards=forwards,
+        extra=round(sum(f.extra for f in filled), 2),
         tpf=round(tokens / forwards, 3) if forwards else 0.0,
         tok_s=round(tokens / seconds, 1) if seconds else 0.0,
         prompt_tokens=sum(f.prompt_tokens for f in filled),
