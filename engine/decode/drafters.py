@@ -66,17 +66,12 @@ class AheadDrafter(NoDrafter):
     """The pass that verifies one draft drafts the next, for every place where the acceptance may end.
 
     Source: TiDAR (Liu et al. 2025). A canvas of B positions drafts B - 1 tokens, as its first one
-    stands for the verifying pass's own token. Scores are computed for the branch that is needed only.
+    stands for the verifying pass's own token.
     """
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
 
     def propose(self, request: Request, size: int) -> Draft:
         """See `Drafter`."""
-        if request.ahead is None or size == 0:
-            return Draft([])
-        return Draft(self._reader.scores(request.ahead[:size]).argmax(-1).tolist())
+        return Draft(request.ahead[:size])
 
     def branches(self, request: Request, draft: list[int], size: int) -> Branches:
         """Behind every place of a draft of its own length; of a longer one, behind the first places and the last."""
@@ -126,7 +121,7 @@ def drafter_for(request: Request, reader: Reader, enough: Enough) -> Drafter:
     makers: dict[Source, Callable[[], Drafter]] = {
         Source.NONE: NoDrafter,
         Source.CANVAS: lambda: CanvasDrafter(reader, enough),
-        Source.AHEAD: lambda: AheadDrafter(reader),
+        Source.AHEAD: AheadDrafter,
         Source.LOOKUP: lambda: LookupDrafter(reader),
     }
     drafters = [makers[source]() for source in request.policy.sources]

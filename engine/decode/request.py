@@ -43,8 +43,8 @@ class Request:
     as it is final. `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass.
 
     What the last verifying pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens that it
-    put into the session, in order, the last one that which predicted `pending`; `ahead` [m, width] those that predict
-    the m tokens after `pending`, where the pass drafted, too. None before the first.
+    put into the session, in order, the last one that which predicted `pending`, None before the first; `ahead` are
+    its guesses at the tokens after `pending`, where it drafted, too.
     """
 
     session: Session
@@ -61,7 +61,7 @@ class Request:
     forwards: int = 0
     extra: float = 0.0
     hidden: Tensor | None = None
-    ahead: Tensor | None = None
+    ahead: list[int] = field(default_factory=list)
 
     @property
     def score(self) -> float:

@@ -71,18 +71,22 @@ class Reader(ABC):
         With `branches` the pass drafts as well; see `Branches`. Leaves `hidden` and `ahead` in the request.
         Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
         """
-        read, session = [*request.pending, *draft], request.session
+        read, session, first = [*request.pending, *draft], request.session, len(request.pending) - 1
         hidden = self.forward(request, self.reading(request, draft, branches))
-        rows = hidden[len(request.pending) - 1 : len(read)]
-        seeds = request.seeds(range(len(request.written), len(request.written) + len(rows)))
-        chosen, probability = choose(self.scores(rows), request.temperature, seeds)
+        masks = [len(read) + row for row in masked_rows(branches)]
+        scores = self.scores(hidden[[*range(first, len(read)), *masks]])  # all in one: the head's weights are many
+        drafted = scores[len(read) - first :].argmax(-1).tolist()
+        scores = scores[: len(read) - first]
+        seeds = request.seeds(range(len(request.written), len(request.written) + len(scores)))
+        chosen, probability = choose(scores, request.temperature, seeds)
         own = chosen.tolist()  # own[i] follows draft[i - 1]
         count = accepted(draft, own)
         request.sureness += probability[: count + 1].clamp_min(LEAST).log().tolist()
-        known = len(request.pending) + count
+        known = first + 1 + count
         session.keep(read[:known])
         request.pending = [own[count]]
-        request.hidden, request.ahead = hidden[:known], ahead(hidden[len(read) :], branches, count)
+        request.hidden = hidden[:known]
+        request.ahead = drafted[sum(branches[:count]) : sum(branches[: count + 1])]
         return [*draft[:count], own[count]]
 
     def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
@@ -111,9 +115,11 @@ class Reader(ABC):
         )
 
 
-def ahead(rows: Tensor, branches: Branches, count: int) -> Tensor | None:
-    """The states [m, width] of the masks of branch `count`, out of all branches' rows; None where it has no masks."""
-    if count >= len(branches) or branches[count] == 0:
-        return None
-    start = sum(m + 1 for m in branches[:count] if m)
-    return rows[start + 1 : start + 1 + branches[count]]
+def masked_rows(branches: Branches) -> list[int]:
+    """The rows of the branches' masks, among the branches' rows: each branch starts with a known token's copy."""
+    rows: list[int] = []
+    at = 0
+    for masks in branches:
+        rows += range(at + 1, at + 1 + masks)
+        at += masks + 1 if masks else 0
+    return rows
