@@ -71,14 +71,6 @@ def commit_confident(probability: Tensor, open_: Tensor, threshold: float) -> Te
     return chosen & open_
 
 
-def accepted(draft: list[int], own: list[int]) -> int:
-    """How many leading draft tokens equal what the causal pass would have written there itself.
-
-    Source: greedy speculative verification (Leviathan et al. 2023; Stern et al. 2018).
-    """
-    return next((i for i, (d, o) in enumerate(zip(draft, own, strict=False)) if d != o), len(draft))
-
-
 def resize(canvas: Canvas, expand_id: int, dropped: set[int]) -> Canvas:
     """Drop each of the `dropped` tokens and turn each expand token into two masks. Source: DreamOn (Wu et al. 2025)."""
     kept: list[tuple[int, bool, float]] = []

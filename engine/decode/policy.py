@@ -5,7 +5,7 @@ On a command line a policy is `name`, or `name:field=value,field=value`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ class Verify(StrEnum):
     """What the causal pass does with a draft."""
 
     OFF = "off"  # it only writes KV; the canvas has the last word
+    BOUNDED = "bounded"  # it keeps what is nearly as likely as its own best token, too
     EXACT = "exact"  # it keeps what it would have written itself, so the output is greedy decoding's
 
 
@@ -37,7 +38,8 @@ class Policy:
 
     canvas: positions a canvas has, 0 for no draft at all. threshold: a prediction of at least this
     probability is committed. passes: denoising passes a canvas gets at most. draft: the sources of a draft that is
-    verified, joined with "+"; the first that has one is taken. lookup: tokens that are looked up at most.
+    verified, joined with "+"; the first that has one is taken. lookup: tokens that are looked up at most. ratio: with
+    bounded verification, the share of the best token's probability that is enough for a drafted one.
     """
 
     name: str
@@ -47,12 +49,14 @@ class Policy:
     verify: Verify = Verify.EXACT
     draft: str = Source.CANVAS.value
     lookup: int = 8
+    ratio: float = 0.5
 
     def __post_init__(self) -> None:
         _within("canvas", self.canvas, 0, MAX_CANVAS, " tokens")
         _within("threshold", self.threshold, 0.0, 1.0)
         _within("passes", self.passes, 1, MAX_CANVAS)
         _within("lookup", self.lookup, 1, MAX_CANVAS, " tokens")
+        _within("ratio", self.ratio, 0.001, 1.0)
         if unknown := set(self.draft.split("+")) - set(Source):
             raise InputError(f"The policy's draft is {', '.join(Source)}, or several with a +, not {min(unknown)!r}.")
         if self.canvas == 0 and not self.verifies:
@@ -64,6 +68,11 @@ class Policy:
     def verifies(self) -> bool:
         """A causal pass decides what is kept of a draft."""
         return self.verify is not Verify.OFF
+
+    @property
+    def acceptance(self) -> float:
+        """The share of the best token's probability from which a drafted token is kept; 1 is exact."""
+        return self.ratio if self.verify is Verify.BOUNDED else 1.0
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -88,6 +97,8 @@ POLICIES = {
         # What the file itself says, for no pass at all.
         Policy(name="lookup", draft="lookup"),
         Policy(name="lookup_single_pass", draft="lookup+single_pass", canvas=3),
+        # Also takes what is half as likely as the best: more tokens a pass, another text.
+        Policy(name="bounded", draft="lookup+single_pass", canvas=3, verify=Verify.BOUNDED, ratio=0.5),
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
         # For checkpoints that write whole blocks: 0.9 is what Fast-dLLM v2, SDAR and LLaDA 2 publish.
         Policy(name="confident", canvas=64, threshold=0.9, passes=64, verify=Verify.OFF),
@@ -97,7 +108,8 @@ POLICIES = {
     )
 }
 
-_TYPES = {"canvas": int, "threshold": float, "passes": int, "verify": Verify, "draft": str, "lookup": int}
+_KINDS = {"int": int, "float": float, "str": str, "Verify": Verify}
+_FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Policy) if f.name != "name"}
 
 
 def policy_named(name: str, spec: ModelSpec) -> Policy:
@@ -132,10 +144,10 @@ def _parsed(parameters: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for part in parameters.split(","):
         field, _, value = part.partition("=")
-        if field not in _TYPES:
-            raise InputError(f"A policy has no {field!r}; it has {', '.join(_TYPES)}.")
+        if field not in _FIELDS:
+            raise InputError(f"A policy has no {field!r}; it has {', '.join(_FIELDS)}.")
         try:
-            values[field] = _TYPES[field](value)
+            values[field] = _FIELDS[field](value)
         except ValueError:
             kind = f"one of {', '.join(Verify)}" if field == "verify" else "a number"
             raise InputError(f"The policy's {field} is {kind}, not {value!r}.") from None

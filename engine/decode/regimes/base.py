@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from remask.contract.messages import PromptCounts
-from remask.engine.decode.canvas import Canvas, accepted
+from remask.engine.decode.accept import accepted, log_probability
+from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
@@ -68,7 +69,8 @@ class Reader(ABC):
     def verify(self, request: Request, draft: list[int], branches: Branches = ()) -> list[int]:
         """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.
 
-        With `branches` the pass drafts as well; see `Branches`. Leaves `hidden` and `ahead` in the request.
+        How much that is the policy says (see `accepted`). With `branches` the pass drafts as well (see `Branches`).
+        Leaves `hidden` and `ahead` in the request.
         Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
         """
         read, session, first = [*request.pending, *draft], request.session, len(request.pending) - 1
@@ -80,14 +82,15 @@ class Reader(ABC):
         seeds = request.seeds(range(len(request.written), len(request.written) + len(scores)))
         chosen, probability = choose(scores, request.temperature, seeds)
         own = chosen.tolist()  # own[i] follows draft[i - 1]
-        count = accepted(draft, own)
-        request.sureness += probability[: count + 1].clamp_min(LEAST).log().tolist()
+        count = accepted(draft, own, scores, request.policy.acceptance)
+        written = [*draft[:count], own[count]]
+        request.sureness += log_probability(written, own, scores, probability.clamp_min(LEAST))
         known = first + 1 + count
         session.keep(read[:known])
         request.pending = [own[count]]
         request.hidden = hidden[:known]
         request.ahead = drafted[sum(branches[:count]) : sum(branches[: count + 1])]
-        return [*draft[:count], own[count]]
+        return written
 
     def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
         """The pass that verifies `draft`, its rows first; a regime that drafts in it puts the branches behind."""

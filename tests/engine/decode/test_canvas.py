@@ -1,11 +1,11 @@
-"""Commit and acceptance rules as pure functions."""
+"""The canvas and its first commit rule, as pure functions."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.engine.decode.canvas import Canvas, accepted, commit_confident
+from remask.engine.decode.canvas import Canvas, commit_confident
 
 MASK = 99
 
@@ -54,11 +54,3 @@ def test_canvas_fills_up():
 def test_empty_canvas_is_resolved():
     assert Canvas(0, MASK).resolved
     assert Canvas(0, MASK).leading_run() == []
-
-
-@pytest.mark.parametrize(
-    ("draft", "own", "count"),
-    [([], [5], 0), ([1, 2, 3], [1, 2, 3, 4], 3), ([1, 9, 3], [1, 2, 3, 4], 1), ([9, 2], [1, 2, 3], 0)],
-)
-def test_accepted(draft, own, count):
-    assert accepted(draft, own) == count

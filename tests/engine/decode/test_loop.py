@@ -1,16 +1,14 @@
 """The decode loop: equal to the naive reference under exact verification, whatever the canvas gets wrong."""
 
 import time
-from dataclasses import replace
 
 import pytest
 from reference import reference_greedy
-from tiny import END, MASK, PREFIX, SHAPE, SPEC, SUFFIX, random_weights, scripted_model, tiny_model
+from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_model, tiny_model
 
-from remask.contract.errors import InputError
 from remask.contract.messages import Reason
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import POLICIES, Policy, Verify, policy_named
+from remask.engine.decode.policy import POLICIES, Policy, Verify
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end
 from remask.engine.prompt import Prompt
@@ -158,31 +156,3 @@ def test_cancelled_between_any_passes_leaves_a_usable_session(name, after):
     Decoder(model).prepare(again, Prompt(prompt))
     Decoder(model).decode(again, OPEN)
     assert again.written == reference_greedy(random_weights(seed=2), SHAPE, prompt, 24, END, NEVER)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"canvas": -1}, {"canvas": 1000}, {"threshold": 1.1}, {"threshold": -0.1}, {"passes": 0}],
-)
-def test_impossible_policies_are_refused(bad):
-    with pytest.raises(InputError, match=next(iter(bad))):
-        Policy(**{"name": "x", "canvas": 4, "threshold": 0.5, "passes": 1, "verify": Verify.EXACT} | bad)
-
-
-def test_no_canvas_needs_verification():
-    with pytest.raises(InputError, match="canvas"):
-        Policy(name="x", canvas=0, threshold=0.5, passes=1, verify=Verify.OFF)
-
-
-def test_unknown_policy_names_the_known_ones():
-    with pytest.raises(InputError, match="autoregressive"):
-        policy_named("greedy", SPEC)
-
-
-def test_weights_without_a_causal_reading_do_not_verify():
-    with pytest.raises(InputError, match="not trained to be read causally"):
-        policy_named("autoregressive", replace(SPEC, verifies=False))
-
-
-def test_default_is_the_checkpoints_own():
-    assert policy_named("default", replace(SPEC, policy="parallel")) is POLICIES["parallel"]
