@@ -9,6 +9,9 @@ const LANGUAGES = MANIFEST.activationEvents.map((event) => event.replace("onLang
 const SCHEMES = ["file", "untitled", "vscode-notebook-cell", "vscode-remote"];
 const ICONS = { Normal: "$(sparkle)", Inactive: "$(circle-slash)", Warning: "$(warning)", Error: "$(error)" };
 
+const DRAFT_SHOWN = 400; // characters
+
+const drafts = new Map(); // windows with drafts, by number
 let client;
 let statusItem;
 
@@ -35,6 +38,72 @@ function makeClient() {
   );
 }
 
+// What became of an item, in the words of docs/protocol.md. VS Code tells it only to extensions that may use the proposed
+// API `inlineCompletionsAdditions`; to others it never calls these functions.
+function itemEvents(owner) {
+  const tell = (method, item, more) => {
+    const { command, insertText } = item;
+    if (command?.command !== "remask.accepted" || typeof insertText !== "string") return;
+    const { title, command: name, arguments: args } = command;
+    const told = { insertText, command: { title, command: name, arguments: args } };
+    owner.sendNotification(method, { item: told, ...more }).catch(() => {});
+  };
+  return {
+    handleDidShowCompletionItem: (item) => tell("textDocument/didShowCompletion", item),
+    handleDidPartiallyAcceptCompletionItem: (item, info) => {
+      const acceptedLength = typeof info === "number" ? info : info?.acceptedLength;
+      if (Number.isInteger(acceptedLength)) {
+        tell("textDocument/didPartiallyAcceptCompletion", item, { acceptedLength });
+      }
+    },
+  };
+}
+
+// The client's own provider of ghost text, with these functions on it.
+function addItemEvents(owner) {
+  const feature = owner.getFeature("textDocument/inlineCompletion");
+  const request = require("vscode-languageclient/node").InlineCompletionRequest?.type;
+  if (typeof feature?.registerLanguageProvider !== "function" || !request) return;
+  feature.registerLanguageProvider = ({ documentSelector }) => {
+    const provider = {
+      ...itemEvents(owner),
+      provideInlineCompletionItems: async (document, position, context, token) => {
+        const params = owner.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
+        try {
+          const answer = await owner.sendRequest(request, params, token);
+          return token.isCancellationRequested ? null : owner.protocol2CodeConverter.asInlineCompletionResult(answer, token);
+        } catch (error) {
+          return owner.handleFailedRequest(request, token, error, null);
+        }
+      },
+    };
+    const selector = owner.protocol2CodeConverter.asDocumentSelector(documentSelector);
+    return [vscode.languages.registerInlineCompletionItemProvider(selector, provider), provider];
+  };
+}
+
+// A window with the body that is being written for a function, as long as that goes on.
+function showDraft({ number, text, token, done }) {
+  let shown = drafts.get(number);
+  if (done) {
+    shown?.end();
+    drafts.delete(number);
+    return;
+  }
+  if (!shown) {
+    shown = { report: () => {}, end: () => {} };
+    drafts.set(number, shown);
+    const where = { location: vscode.ProgressLocation.Notification, title: "Remask", cancellable: token !== undefined };
+    vscode.window.withProgress(where, (progress, cancellation) => {
+      cancellation.onCancellationRequested(() => client?.sendNotification("window/workDoneProgress/cancel", { token }));
+      shown.report = (message) => progress.report({ message });
+      shown.report("is reading the file …");
+      return new Promise((resolve) => (shown.end = resolve));
+    });
+  }
+  if (text.trim()) shown.report(text.slice(-DRAFT_SHOWN));
+}
+
 function showStatus({ busy, kind, message }) {
   statusItem.text = `${busy ? "$(sync~spin)" : ICONS[kind] ?? ICONS.Normal} Remask`;
   statusItem.tooltip = message;
@@ -48,9 +117,12 @@ async function restart() {
     // A server that never started cannot be stopped; that is no reason not to start the next one.
     await old.dispose().catch(() => {});
   }
+  drafts.forEach((shown) => shown.end());
+  drafts.clear();
   client = makeClient();
+  addItemEvents(client);
   client.onNotification("remask/didChangeStatus", showStatus);
-  client.onNotification("remask/didWriteDraft", () => {});
+  client.onNotification("remask/didWriteDraft", showDraft);
   await client.start();
 }
 

@@ -19,8 +19,9 @@ from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
 from remask.contract.errors import InputError
 from remask.contract.messages import Reason
 from remask.contract.reasons import explain
-from remask.lsp_server.client import Client, Progress
+from remask.lsp_server.client import Client
 from remask.lsp_server.document import Position
+from remask.lsp_server.features.draft import ShownDraft
 from remask.lsp_server.features.fill import Filled, Task, is_current, task_at, write
 from remask.lsp_server.reading import count, dict_of, text_of
 from remask.lsp_server.workspace import Workspace
@@ -29,9 +30,7 @@ log = logging.getLogger(__name__)
 
 KIND = f"{types.CodeActionKind.RefactorRewrite.value}.fill"
 COMMAND = "remask.fill"
-DRAFT = "remask/didWriteDraft"
 TITLES = {True: "Fill function body", False: "Fill the hole here"}
-_SHOWN_DRAFT = 60  # characters of it in the progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,23 +129,18 @@ class FillActions:
         return task, written
 
     async def _write(self, task: Task) -> list[Filled] | Reason:
-        """Write with progress that shows the draft; cancelling the progress cancels the work."""
-        shown: list[Progress] = []
+        """Write while the draft is shown; cancelling the progress cancels the work."""
+        shown: list[ShownDraft] = []
         begin = asyncio.Event()
-        number = next(self._numbers)
-
-        def draft(text: str) -> None:
-            shown[0].report(text.rstrip().rpartition("\n")[2].strip()[:_SHOWN_DRAFT])
-            item = {"uri": task.document.uri, "version": task.version}
-            self._client.notify(DRAFT, {"textDocument": item, "number": number, "text": text})
 
         async def work() -> list[Filled] | Reason:
             await begin.wait()
-            return await write(self._workspace, task, draft)
+            return await write(self._workspace, task, shown[0].now)
 
         job = asyncio.ensure_future(work())
         try:
-            shown.append(await self._client.progress(f"Remask: filling {task.stub.name or 'a function'}", job.cancel))
+            progress = await self._client.progress(f"Remask: filling {task.stub.name or 'a function'}", job.cancel)
+            shown.append(ShownDraft(self._client, progress, task, next(self._numbers)))
             begin.set()
             return await job
         except asyncio.CancelledError:
@@ -156,8 +150,8 @@ class FillActions:
             return Reason.CANCELLED
         finally:
             job.cancel()
-            for progress in shown:
-                progress.end()
+            for draft in shown:
+                draft.end()
 
     def _ready(self, task: Task) -> list[Filled]:
         """The candidates that were written for this very task."""

@@ -1,6 +1,7 @@
 """The real server with an engine without a model. Started by the tests as a process of its own.
 
-`fake_server.py TEXT`: a FakeEngine that answers TEXT, or never where the line before the cursor holds "# wait".
+`fake_server.py TEXT`: a FakeEngine that answers TEXT, or never where the line before the cursor holds "# wait", or
+where a function is named `wait`; its draft is the first word of TEXT.
 `fake_server.py --process ...`: a real engine process around fake_service.py with the arguments that follow.
 """
 
@@ -22,7 +23,7 @@ SERVICE = Path(__file__).with_name("fake_service.py")
 
 async def answer(request: CompletionRequest) -> CompletionResult:
     line = request.prefix.rpartition("\n")[2]
-    if "# wait" in line:
+    if "# wait" in line or "def wait" in request.prefix:
         await asyncio.Event().wait()
     if "# nothing" in line:
         return CompletionResult(text="", reason=Reason.EMPTY, language=request.language)
@@ -34,7 +35,7 @@ async def answer(request: CompletionRequest) -> CompletionResult:
 def make_server() -> RemaskServer:
     if sys.argv[1] == "--process":
         return RemaskServer(lambda _: ProcessEngine([sys.executable, str(SERVICE), *sys.argv[2:]]), DEFAULTS)
-    return RemaskServer(lambda _: FakeEngine(answer), DEFAULTS)
+    return RemaskServer(lambda _: FakeEngine(answer, (sys.argv[1].partition(" ")[0],)), DEFAULTS)
 
 
 if __name__ == "__main__":

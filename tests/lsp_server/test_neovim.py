@@ -18,6 +18,8 @@ from typing import Any
 import psutil
 import pytest
 
+from remask.lsp_server.statistics import read_statistics
+
 ROOT = Path(__file__).parents[2]
 NVIM = os.environ.get("REMASK_TEST_NVIM") or shutil.which("nvim")
 PATIENCE_S = 20.0
@@ -36,12 +38,12 @@ pytestmark = pytest.mark.skipif(not _is_new_enough(), reason="needs Neovim 0.12 
 class Neovim:
     """A headless Neovim with our configuration and the real server around a fake engine."""
 
-    def __init__(self, folder: Path, file: Path, answer: str) -> None:
+    def __init__(self, folder: Path, file: Path, answer: str, options: str = "") -> None:
         assert NVIM is not None
         self.address = str(folder / "socket")
         command = [sys.executable, str(Path(__file__).with_name("fake_server.py")), answer]
-        keys = "accept_word = '<C-j>', accept_line = '<C-l>'"
-        call = f"require('remask').setup({{ cmd = {_lua(command)}, {keys} }})"
+        keys = "accept_word = '<C-j>', accept_line = '<C-l>', suggest = '<C-s>'"
+        call = f"require('remask').setup({{ cmd = {_lua(command)}, {keys}, init_options = {{ {options} }} }})"
         setup = f"lua vim.opt.rtp:append('{ROOT}/editors/nvim'); {call}"
         self.process = subprocess.Popen(
             [NVIM, "--headless", "--clean", "--listen", self.address, "-c", setup, "-c", f"edit {file}"],
@@ -74,6 +76,13 @@ class Neovim:
         first = "".join(part[0] for part in details.get("virt_text", []))
         return [first, *("".join(part[0] for part in line) for line in details.get("virt_lines") or [])]
 
+    def draft(self) -> list[str]:
+        """The lines of a body that is being written."""
+        marks = self.lua(
+            "vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('remask.draft'), 0, -1, {details = true})"
+        )
+        return ["".join(part[0] for part in line) for mark in marks for line in mark[3].get("virt_lines", [])]
+
     def lines(self) -> list[str]:
         return list(self.lua("vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
 
@@ -100,10 +109,10 @@ def _lua(values: list[str]) -> str:
 
 @pytest.fixture
 def neovim(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Neovim]:
-    answer, text = request.param
+    answer, text, *options = request.param
     file = tmp_path / "a.py"
     file.write_bytes(text.encode())
-    neovim = Neovim(tmp_path, file, answer)
+    neovim = Neovim(tmp_path, file, answer, *options)
     yield neovim
     children = psutil.Process(neovim.process.pid).children(recursive=True)
     neovim.press("<Esc>:qa!<CR>")
@@ -173,3 +182,25 @@ def test_a_function_is_filled_by_its_code_action(neovim: Neovim) -> None:
     neovim.press("<Cmd>lua vim.lsp.buf.code_action({ apply = true })<CR>")
     neovim.until(lambda: neovim.lines() == ["def f(a, b):", "    return a * b"])
     neovim.until(lambda: neovim.lua("require('remask').status().kind") == "Normal")
+
+
+@pytest.mark.parametrize("neovim", [("return a * b", "def wait(a, b):\n    pass\n")], indirect=True)
+def test_the_draft_of_a_body_is_drawn_until_it_is_cancelled(neovim: Neovim) -> None:
+    neovim.press("j")
+    neovim.press("<Cmd>lua vim.lsp.buf.code_action({ apply = true })<CR>")
+    neovim.until(lambda: neovim.draft() == ["    return"])
+    neovim.press("<Cmd>lua require('remask').cancel()<CR>")
+    neovim.until(lambda: neovim.draft() == [])
+    assert neovim.lines() == ["def wait(a, b):", "    pass"]
+
+
+@pytest.mark.parametrize("neovim", [("1 + 2", "\n", "automatic = false")], indirect=True)
+def test_ghost_text_comes_by_hand_and_is_counted(neovim: Neovim) -> None:
+    neovim.press("ix = <C-s>")
+    neovim.until(lambda: neovim.ghost() == ["1 + 2"])
+    neovim.press("<Tab>")
+    neovim.until(lambda: neovim.lines() == ["x = 1 + 2"])
+    neovim.press("<Esc>:w<CR>")
+    neovim.until(lambda: sum(day["accepted"] for day in read_statistics().values()) == 1)
+    (day,) = read_statistics().values()
+    assert (day["offered"], day["shown"]) == (1, 1)

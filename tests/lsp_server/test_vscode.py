@@ -20,6 +20,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from remask.lsp_server.statistics import read_statistics
+
 ROOT = Path(__file__).parents[2]
 CODE_SERVER = os.environ.get("REMASK_TEST_CODE_SERVER") or shutil.which("code-server")
 PLAYWRIGHT = os.environ.get("REMASK_TEST_PLAYWRIGHT")
@@ -68,11 +70,12 @@ def build_extension(folder: Path) -> Path:
 
 @pytest.fixture
 def vscode(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The address of a VS Code that has the extension and one file open-able, and that file."""
+    """The address of a VS Code that has the extension and two files open-able, and the first of them."""
     assert CODE_SERVER is not None
     work = tmp_path / "work"
     work.mkdir()
     (work / "a.py").write_text("# é 你好 😀\r\n", newline="")
+    (work / "b.py").write_text("def wait(a, b):\n    pass\n")
     server = tmp_path / "remask"
     fake = Path(__file__).with_name("fake_server.py")
     server.write_text(f"#!/bin/sh\nexec {sys.executable} {fake} 'first + second'\n")
@@ -119,13 +122,13 @@ def until_it_answers(url: str, process: subprocess.Popen[bytes]) -> None:
     pytest.fail("code-server did not start")
 
 
-def test_ghost_text_is_shown_typed_through_and_accepted(vscode: tuple[str, Path]) -> None:
+def test_ghost_text_and_drafts_are_shown(vscode: tuple[str, Path]) -> None:
     url, file = vscode
     assert PLAYWRIGHT is not None
     assert CHROMIUM is not None
     drive = Path(__file__).with_name("vscode_drive.mjs")
     done = subprocess.run(
-        ["node", str(drive), PLAYWRIGHT, url, file.name],
+        ["node", str(drive), PLAYWRIGHT, url, file.name, "b.py"],
         env={**os.environ, "REMASK_TEST_CHROMIUM": CHROMIUM},
         capture_output=True,
         text=True,
@@ -138,3 +141,9 @@ def test_ghost_text_is_shown_typed_through_and_accepted(vscode: tuple[str, Path]
     assert facts["ghost"].startswith("first + second"[:5])
     assert "Remask" in facts["status"]
     assert file.read_bytes().decode() == "# é 你好 😀\r\nx = first + second"
+    assert "first" in facts["draft"]
+    assert (file.parent / "b.py").read_text() == "def wait(a, b):\n    pass\n"
+    (day,) = read_statistics().values()
+    assert day["accepted"] == 1
+    assert day["shown"], "code-server lets every extension know"
+    assert day["partly"]

@@ -1,8 +1,8 @@
-// Drives a VS Code in the browser for test_vscode.py: node vscode_drive.mjs PLAYWRIGHT URL FILE, answers on stdout as JSON.
+// Drives a VS Code in the browser for test_vscode.py: node vscode_drive.mjs PLAYWRIGHT URL FILE STUB, answers on stdout as JSON.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
-const [playwright, url, file] = process.argv.slice(2);
+const [playwright, url, file, stub] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(playwright + "/"));
 const { chromium } = require("playwright-core");
 
@@ -26,10 +26,27 @@ try {
   await page.waitForFunction(
     () => [...document.querySelectorAll(".ghost-text-decoration, .ghost-text")].some((e) => e.textContent.startsWith("irst")),
   );
+  await page.keyboard.press("Control+ArrowRight");
+  await page.waitForFunction(
+    () => [...document.querySelectorAll(".ghost-text-decoration, .ghost-text")].some((e) => e.textContent.trim().startsWith("+")),
+  );
   await page.keyboard.press("Tab");
   await page.waitForFunction(() => !document.querySelector(".ghost-text-decoration, .ghost-text"));
   await page.keyboard.press("Control+s");
   await page.waitForFunction(() => !document.querySelector(".tab.dirty"));
+  await page.getByRole("treeitem", { name: stub }).dblclick({ force: true });
+  await page.locator(".tab.active", { hasText: stub }).waitFor();
+  await page.locator(".editor-instance .view-lines").first().click();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("F1");
+  await page.keyboard.type("Remask: Fill the function");
+  await page.keyboard.press("Enter");
+  const window = page.locator(".notification-toast", { hasText: "first" }).first();
+  await window.waitFor({ timeout: 60_000 });
+  facts.draft = await window.textContent();
+  await window.getByRole("button", { name: "Cancel" }).click();
+  await window.waitFor({ state: "detached" });
 } catch (error) {
   facts.error = String(error);
   await page.screenshot({ path: process.env.REMASK_TEST_SCREENSHOT ?? "/dev/null" }).catch(() => {});

@@ -1,6 +1,8 @@
 -- Ghost text from Remask in Neovim 0.12 or newer.
 local M = {}
 local status = {}
+local drafts = vim.api.nvim_create_namespace('remask.draft')
+local writing = {} -- what is being filled, by the number of the draft: its client and the token of its progress
 
 --- What the server does: `{ busy, kind, message, reason }`, for a status line; empty before it has said anything.
 function M.status()
@@ -77,19 +79,85 @@ function M.accept_line()
   return accept(first('^\n?[^\n]+'))
 end
 
+-- Neovim's own state of the ghost text in a buffer; nil where it has been moved.
+local function completor(buffer)
+  local found, capability = pcall(require, 'vim.lsp._capability')
+  local kind = found and (capability.all or {}).inline_completion
+  return kind and (kind.active or {})[buffer]
+end
+
+--- Ask for several texts, or show the next of those that are there. The way to ghost text with `automatic = false`.
+function M.suggest()
+  local state = completor(vim.api.nvim_get_current_buf())
+  if state and state.current and state:count_items() > 1 then
+    vim.lsp.inline_completion.select()
+  elseif state and state.request then
+    state:request(vim.lsp.protocol.InlineCompletionTriggerKind.Invoked)
+  end
+end
+
+-- Tell the server that a text is on the screen, once it is.
+local function shown(event)
+  local request = event.data.request
+  if request.type ~= 'complete' or request.method ~= 'textDocument/inlineCompletion' then
+    return
+  end
+  vim.schedule(function()
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    local state = completor(event.buf)
+    local item = state and state.current
+    if client and client.name == 'remask' and item and item.client_id == client.id and item.command then
+      client:notify('textDocument/didShowCompletion', {
+        item = { insertText = item.insert_text, command = item.command },
+      })
+    end
+  end)
+end
+
+-- Draw what is being written for a function below the place where it will stand.
+local function draw(_, draft, context)
+  local buffer = vim.uri_to_bufnr(draft.textDocument.uri)
+  writing[draft.number] = not draft.done and { client = context.client_id, token = draft.token } or nil
+  if not vim.api.nvim_buf_is_loaded(buffer) then
+    return
+  end
+  local mark = { id = draft.number, virt_lines = {} }
+  for line in vim.gsplit(draft.text, '\n', { plain = true }) do
+    table.insert(mark.virt_lines, { { line, 'ComplHint' } })
+  end
+  if draft.text == '' then
+    mark = { id = draft.number, virt_text = { { ' Remask is reading ...', 'ComplHint' } } }
+  end
+  if draft.done or draft.position.line >= vim.api.nvim_buf_line_count(buffer) then
+    vim.api.nvim_buf_del_extmark(buffer, drafts, draft.number)
+  else
+    vim.api.nvim_buf_set_extmark(buffer, drafts, draft.position.line, 0, mark)
+  end
+end
+
+--- Stop filling functions.
+function M.cancel()
+  for _, one in pairs(writing) do
+    local client = vim.lsp.get_client_by_id(one.client)
+    if client and one.token then
+      client:notify('window/workDoneProgress/cancel', { token = one.token })
+    end
+  end
+end
+
 local function map(buffer, key, take, description)
   if key then
     vim.keymap.set('i', key, function()
-      return take() and '' or key
+      return take() == false and key or ''
     end, { buffer = buffer, expr = true, desc = description })
   end
 end
 
 --- Start the server for the file types it knows, show ghost text while inserting, and map keys that accept it.
 ---
----@param options? { cmd?: string[], init_options?: table, accept?: string, accept_word?: string, accept_line?: string }
----   `accept` is the key, `<Tab>` by default; the other two have none. Each keeps its meaning where there is no ghost
----   text.
+---@param options? { cmd?: string[], init_options?: table, accept?: string, accept_word?: string, accept_line?: string, suggest?: string }
+---   `accept` is the key, `<Tab>` by default; the others have none. Each but `suggest` keeps its meaning where there is
+---   no ghost text.
 function M.setup(options)
   options = options or {}
   if vim.fn.has('nvim-0.12') == 0 then
@@ -104,11 +172,13 @@ function M.setup(options)
         status = values
         vim.api.nvim_exec_autocmds('User', { pattern = 'RemaskStatus', modeline = false })
       end,
-      ['remask/didWriteDraft'] = function() end,
+      ['remask/didWriteDraft'] = draw,
     },
   })
+  local group = vim.api.nvim_create_augroup('remask', {})
+  vim.api.nvim_create_autocmd('LspRequest', { group = group, callback = shown })
   vim.api.nvim_create_autocmd('LspAttach', {
-    group = vim.api.nvim_create_augroup('remask', {}),
+    group = group,
     callback = function(event)
       local client = vim.lsp.get_client_by_id(event.data.client_id)
       if not client or client.name ~= 'remask' then
@@ -118,6 +188,7 @@ function M.setup(options)
       map(event.buf, options.accept or '<Tab>', M.accept, 'Accept the ghost text')
       map(event.buf, options.accept_word, M.accept_word, 'Accept a word of the ghost text')
       map(event.buf, options.accept_line, M.accept_line, 'Accept a line of the ghost text')
+      map(event.buf, options.suggest, vim.schedule_wrap(M.suggest), 'Ask for ghost text, or for another')
     end,
   })
   vim.lsp.enable('remask')

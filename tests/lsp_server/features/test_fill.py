@@ -151,7 +151,12 @@ async def test_progress_shows_the_draft_as_it_is_written(inside: Any) -> None:
     assert values[0]["title"] == "Remask: filling area"
     assert values[0]["cancellable"] is True
     assert [value["message"] for value in values[1:3]] == ["return", "return w *"]
-    assert [one["text"] for one in client.sent("remask/didWriteDraft")] == ["return", "if w:\n    return w *"]
+    drafts = client.sent("remask/didWriteDraft")
+    assert [one["text"] for one in drafts] == ["", "    return", "    if w:\n    return w *", ""], "whole lines"
+    assert [one.get("done", False) for one in drafts] == [False, False, False, True]
+    for one in drafts:
+        assert one["position"] == {"line": 5, "character": 4}
+        assert one["token"] == client.sent("$/progress")[0]["token"]
 
 
 async def waits(client: Any) -> Any:
