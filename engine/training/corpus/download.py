@@ -54,7 +54,7 @@ def pip_arguments(pin: Pin, place: Path) -> list[str]:
     *_, python, abi, platform = pin.file.removesuffix(".whl").split("-")
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet"]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(place)]
-    command += [f"--platform={tag}" for tag in platform.split(".")]
+    command += [f"--platform={tag}" for tag in platform.split(".") if tag != "any"]
     if abi != "none":
         command += ["--implementation=cp", f"--abi={abi}"]
         digits = python.split(".")[0].removeprefix("cp")

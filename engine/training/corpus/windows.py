@@ -46,6 +46,10 @@ class Lines:
         line = int(np.searchsorted(self.before, self._position(start) + bound, side="right")) - 1
         return max(start, int(self.starts[min(line, len(self.starts) - 1)]))
 
+    def line_end(self, at: int) -> int:
+        """The offset behind the line that holds `at`, its newline included."""
+        return int(self.starts[min(int(np.searchsorted(self.starts, at, side="right")), len(self.starts) - 1)])
+
     def _position(self, at: int) -> float:
         line = min(int(np.searchsorted(self.starts, at, side="right")) - 1, len(self.starts) - 2)
         share = (at - self.starts[line]) / (self.starts[line + 1] - self.starts[line])
@@ -72,7 +76,9 @@ def suffix_end(lines: Lines, hole: Hole, length: int, bounds: WindowBounds, rng:
     """Where the suffix ends: nowhere for an open hole, often with the function, else at a random bound."""
     if hole.open:
         return hole.end
+    line = lines.line_end(hole.end)
+    least = line if lines.cost(hole.end, line) <= bounds.suffix else hole.end  # a suffix is empty at the file's end only
     bound = int(rng.integers(4, 24 if rng.random() < 0.15 else bounds.suffix))
     if hole.scope is not None and rng.random() < 0.4 and lines.cost(hole.end, hole.scope.end) <= bounds.suffix:
         return max(hole.end, hole.scope.end)
-    return min(length, lines.last_within(hole.end, bound))
+    return min(length, max(least, lines.last_within(hole.end, bound)))
