@@ -85,6 +85,8 @@ class Status:
         message = self._detail or _WORDS.get(self.state, "")
         if kind == "Normal" and self._reason in _INACTIVE:
             kind, message = "Inactive", explain(self._reason)
+        elif kind == "Normal" and self._reason is not None:
+            message = f"{message} No ghost text: {explain(self._reason)}"
         busy = self._working > 0 or self.state in (EngineState.STARTING, EngineState.GONE)
         values: dict[str, Any] = {"busy": busy, "kind": kind, "message": message}
         return values if self._reason is None else {**values, "reason": str(self._reason)}

@@ -141,13 +141,24 @@ async function fillFunction() {
   }
 }
 
+// Ghost text while typing, or only when it is asked for.
+function toggleAutomatic() {
+  const configuration = vscode.workspace.getConfiguration("remask");
+  const automatic = !configuration.get("automatic");
+  vscode.window.setStatusBarMessage(`Remask: ghost text ${automatic ? "while typing" : "only when asked for"}`, 3000);
+  return configuration.update("automatic", automatic, vscode.ConfigurationTarget.Global);
+}
+
 exports.activate = async function activate(context) {
   statusItem = vscode.window.createStatusBarItem("remask", vscode.StatusBarAlignment.Right);
   statusItem.name = "Remask";
+  statusItem.command = "remask.showLog";
   context.subscriptions.push(
     statusItem,
     vscode.commands.registerCommand("remask.restart", restart),
     vscode.commands.registerCommand("remask.fillFunction", fillFunction),
+    vscode.commands.registerCommand("remask.showLog", () => client?.outputChannel.show(true)),
+    vscode.commands.registerCommand("remask.toggleAutomatic", toggleAutomatic),
     // All other settings are the server's, and it asks for them when they change.
     vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("remask.command") && restart()),
   );

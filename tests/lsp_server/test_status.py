@@ -56,6 +56,16 @@ def test_a_file_that_is_not_completed_is_inactive_until_another_is(told: Any) ->
     assert sent[-1] == {"busy": False, "kind": "Normal", "message": "Ready."}
 
 
+def test_why_there_is_no_ghost_text_is_said_until_there_is_some(told: Any) -> None:
+    status, sent, _ = told
+    status.engine(EngineState.READY)
+    status.answered(Reason.DEADLINE)
+    assert sent[-1]["kind"] == "Normal"
+    assert sent[-1]["message"] == f"Ready. No ghost text: {explain(Reason.DEADLINE)}"
+    status.answered(None)
+    assert sent[-1]["message"] == "Ready."
+
+
 async def test_busy_while_the_engine_works(inside: Any) -> None:
     client = await inside("1")
     await client.initialize()
