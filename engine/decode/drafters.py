@@ -82,17 +82,28 @@ class AheadDrafter(NoDrafter):
 
 
 class LookupDrafter(NoDrafter):
-    """What followed the newest tokens where they stood before in the prompt or in what is written."""
+    """What followed the newest tokens where they stood before: in the prompt, in what is written, or in a guess.
 
-    def __init__(self, reader: Reader) -> None:
+    While the text is as `request.guess` says, the guess goes on. A match of fewer than `shortest` tokens is left to
+    other sources.
+    """
+
+    def __init__(self, reader: Reader, guess: list[int], shortest: int = 1) -> None:
         spec = reader.spec
         self._index = LookupIndex({*spec.never, *spec.end_ids})
+        self._index.extend([*guess, spec.end_ids[0]] if guess else [])
+        self._start = len(self._index)  # of what is known, in the index
+        self._shortest = shortest
 
     def propose(self, request: Request, size: int) -> Draft:
         """See `Drafter`."""
-        held, known = request.session.tokens, len(self._index)
+        size = min(size, request.policy.lookup)
+        held, known = request.session.tokens, len(self._index) - self._start
         self._index.extend([*held[known:], *request.pending[max(0, known - len(held)) :]])
-        return Draft(self._index.after(min(size, request.policy.lookup)))
+        written = len(request.written)
+        if written < len(request.guess) and request.guess[:written] == request.written:
+            return Draft(request.guess[written : written + size])
+        return Draft(self._index.after(size, self._shortest))
 
 
 class Drafters:
@@ -118,11 +129,13 @@ class Drafters:
 
 def drafter_for(request: Request, reader: Reader, enough: Enough) -> Drafter:
     """A drafter for one request, as its policy wants."""
+    sources = request.policy.sources
     makers: dict[Source, Callable[[], Drafter]] = {
         Source.NONE: NoDrafter,
         Source.CANVAS: lambda: CanvasDrafter(reader, enough),
         Source.AHEAD: AheadDrafter,
-        Source.LOOKUP: lambda: LookupDrafter(reader),
+        # A single token's match is worth less than what other sources draft.
+        Source.LOOKUP: lambda: LookupDrafter(reader, request.guess, shortest=1 if sources[-1] is Source.LOOKUP else 2),
     }
-    drafters = [makers[source]() for source in request.policy.sources]
+    drafters = [makers[source]() for source in sources]
     return drafters[0] if len(drafters) == 1 else Drafters(drafters)

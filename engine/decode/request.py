@@ -38,7 +38,8 @@ class Request:
 
     `pending` are known tokens before the canvas that the session does not hold yet, `after` those behind the
     hole where the checkpoint reads both sides. `following` is the next block's first token where the block
-    before has decided it. `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
+    before has decided it. `guess` is what the hole may well hold (its text before an edit): a draft, no more.
+    `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
     natural logarithm of the probability of each written token. `on_draft` is told the text as far
     as it is final. `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass.
 
@@ -53,6 +54,7 @@ class Request:
     pending: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
     following: int | None = None
+    guess: list[int] = field(default_factory=list)
     temperature: float = 0.0
     seed: int = 0
     on_draft: Callable[[str], None] | None = None

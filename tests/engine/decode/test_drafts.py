@@ -29,7 +29,7 @@ def policy(draft, canvas=4, **more):
 
 
 EVERY = [
-    *(policy("single_pass", canvas) for canvas in (2, 3, 4, 7, 16)),
+    *(policy("single_pass", canvas) for canvas in (2, 3, 8)),
     policy("lookup", 0),
     policy("lookup", 0, lookup=1),
     policy("lookup+canvas", 3),
@@ -54,7 +54,7 @@ def run(model, prompt, chosen, limit=24, temperature=0.0, **budget):
 
 
 @pytest.mark.parametrize("chosen", EVERY, ids=lambda p: f"{p.draft}-{p.canvas}-{p.lookup}")
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))
 def test_every_source_writes_what_one_token_a_pass_writes(seed, chosen):
     _, request = run(tiny_model(seed), prompt_of(seed), chosen, 40)
     assert request.written == reference_greedy(random_weights(seed=seed), SHAPE, prompt_of(seed), 40, END, NEVER)
@@ -62,7 +62,7 @@ def test_every_source_writes_what_one_token_a_pass_writes(seed, chosen):
 
 
 @pytest.mark.parametrize("chosen", EVERY, ids=lambda p: f"{p.draft}-{p.canvas}-{p.lookup}")
-@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 9])
 def test_the_budget_holds_around_a_draft(limit, chosen):
     (_, reason), request = run(tiny_model(1), prompt_of(1), chosen, limit)
     assert request.written == reference_greedy(random_weights(seed=1), SHAPE, prompt_of(1), limit, END, NEVER)
@@ -76,7 +76,7 @@ def test_a_drawn_text_is_the_same_whatever_drafts_it(chosen):
 
 
 @pytest.mark.parametrize("chosen", EVERY, ids=lambda p: f"{p.draft}-{p.canvas}-{p.lookup}")
-@pytest.mark.parametrize("after", [0, 1, 2, 5])
+@pytest.mark.parametrize("after", [0, 1, 3])
 def test_cancelled_between_passes_leaves_a_usable_session(after, chosen):
     polls = iter([False] * after + [True] * 99)
     model = tiny_model(2)
@@ -165,35 +165,40 @@ def test_a_draft_head_gets_the_states_of_what_was_kept(monkeypatch):
         assert scores.argmax(-1).tolist() == pending
 
 
-def naive_lookup(row, size, barriers):
+def naive_lookup(row, size, barriers, shortest):
     """Scan the whole row for the newest earlier place of its longest end."""
-    for length in (3, 2):
+    for length in range(3, shortest - 1, -1):
         for place in range(len(row) - 1, length - 1, -1):
             if len(row) >= length and row[place - length : place] == row[-length:]:
-                behind = row[place : place + size]
+                behind = row[place : place + min(size, {1: 2, 2: 4, 3: size}[length])]
                 return behind[: next((i for i, t in enumerate(behind) if t in barriers), len(behind))]
     return []
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_index_finds_what_a_scan_finds(seed):
+@pytest.mark.parametrize("shortest", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_index_finds_what_a_scan_finds(seed, shortest):
     draw = random.Random(seed)
     index, row = LookupIndex({9}), []
     for _ in range(60):
         more = [draw.choice([1, 2, 3, 4, 9]) for _ in range(draw.randint(0, 4))]
         index.extend(more)
         row += more
-        size = draw.randint(1, 6)
-        assert index.after(size) == naive_lookup(row, size, {9})
+        size = draw.randint(1, 8)
+        assert index.after(size, shortest) == naive_lookup(row, size, {9}, shortest)
         assert len(index) == len(row)
 
 
-def test_a_lookup_knows_the_prompt_the_text_and_the_newest_token():
+def prepared(prompt, guess=()):
     model = tiny_model(1)
-    request = Request(Session(model.transformer.new_cache()), policy("lookup", 0), Budget(24))
+    request = Request(Session(model.transformer.new_cache()), policy("lookup", 0), Budget(24), guess=list(guess))
     decoder = Decoder(model)
-    decoder.prepare(request, Prompt([SUFFIX, 1, 2, 3, PREFIX, 4, 1, 2]))
-    drafter = LookupDrafter(decoder._reader)
+    decoder.prepare(request, Prompt(prompt))
+    return LookupDrafter(decoder._reader, request.guess, shortest=2), request
+
+
+def test_a_lookup_knows_the_prompt_the_text_and_the_newest_token():
+    drafter, request = prepared([SUFFIX, 1, 2, 3, PREFIX, 4, 1, 2])
     assert drafter.propose(request, 8).tokens == [3]  # and not the mark behind it
     request.session.tokens.append(request.pending[0])
     request.pending = [3]
@@ -201,3 +206,28 @@ def test_a_lookup_knows_the_prompt_the_text_and_the_newest_token():
     request.session.tokens += [3, 4]
     request.pending = [1]
     assert drafter.propose(request, 2).tokens == [2, 3]
+
+
+def test_a_guess_is_drafted_while_it_holds_and_looked_up_afterwards():
+    drafter, request = prepared([PREFIX, 4, 1, 2], guess=[50, 51, 52, 53, 54])
+    assert drafter.propose(request, 3).tokens == [50, 51, 52]
+    request.session.tokens += [2, 50]
+    request.pending, request.written = [51], [50, 51]
+    assert drafter.propose(request, 3).tokens == [52, 53, 54]
+    request.session.tokens += [51, 7, 52]
+    request.pending, request.written = [53], [50, 51, 7, 52, 53]
+    assert drafter.propose(request, 3).tokens == [54]
+
+
+@pytest.mark.parametrize("right", [0, 5, 24])
+def test_a_guess_costs_no_token_where_it_is_wrong(right):
+    want = reference_greedy(random_weights(seed=1), SHAPE, prompt_of(1), 24, END, NEVER)
+    guess = [*want[:right], *[(t + 1) % 256 for t in want[right:]]]
+    model = tiny_model(1)
+    request = Request(Session(model.transformer.new_cache()), policy("lookup", 0), Budget(24), guess=guess)
+    decoder = Decoder(model)
+    decoder.prepare(request, Prompt(prompt_of(1)))
+    request.forwards = 0
+    decoder.decode(request, OPEN)
+    assert request.written == want
+    assert right < 24 or request.forwards == 3  # eight drafted tokens a pass, and its own one
