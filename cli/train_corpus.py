@@ -72,18 +72,26 @@ class ProgressBars:
         self._progress.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Leave the bars as they are."""
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Leave the bars as they are, full where all went well."""
+        if kind is None:
+            self._finish()
         self._progress.stop()
 
     def stage(self, name: str, total: int) -> None:
-        """Begin a bar."""
+        """Begin a bar; the one before it is done, even if its total was a guess."""
+        self._finish()
         self._task = self._progress.add_task(name, total=total)
 
     def step(self, amount: int = 1) -> None:
         """Move the latest bar."""
         if self._task is not None:
             self._progress.advance(self._task, amount)
+
+    def _finish(self) -> None:
+        if self._task is not None:
+            task = self._progress.tasks[self._task]
+            self._progress.update(self._task, total=task.completed)
 
 
 def summary(out: Path, manifest: dict[str, Any]) -> str:

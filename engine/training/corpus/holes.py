@@ -16,7 +16,7 @@ from remask.engine.training.corpus.outline import Function, Outline
 
 SHORT = 1_300  # characters of a function that fits a window whole, about 380 tokens
 LONG_MIDDLE = 420  # characters, about 120 tokens: longer middles are cut and end nowhere
-ATTEMPTS = 6
+ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class HoleKinds:
     body: float = 15
     span: float = 15
     open: float = 10
-    short_documented: float = 0.35
+    short_documented: float = 0.15
     with_newline: float = 0.3
     long: float = 0.15
 
@@ -76,12 +76,15 @@ class HoleDrawer:
         self._short = [f for f in self._all if is_short_documented(f)]
 
     def draw(self, near: int) -> Hole | None:
-        """A hole in the function at or before the offset `near`; None where there is nothing to dig in."""
-        for _ in range(ATTEMPTS):
-            kind = self._names[min(len(self._names) - 1, int(np.searchsorted(self._bounds, self.rng.random())))]
+        """A hole in a function at or before the offset `near`, or not far away; None where nothing is to be dug in."""
+        kind = self._names[min(len(self._names) - 1, int(np.searchsorted(self._bounds, self.rng.random())))]
+        if not self._all and kind not in ("span", "line_end"):
+            kind = "line_end"
+        for attempt in range(ATTEMPTS):
+            # The kind stays, or the long ones would be rare; where it does not fit here, it may do so nearby.
+            shifted = near + int(self.rng.normal() * 1_000 * attempt)
+            near = min(max(0, shifted), max(0, len(self.outline.text) - 1))
             function = self._function(near)
-            if function is None:
-                kind = kind if kind in ("span", "line_end") else "line_end"
             place = DRAWERS[kind](self, function, near)
             if place is not None and self.outline.text[place[0] : place[1]].strip():
                 return Hole(kind, *place, function)

@@ -77,7 +77,9 @@ def suffix_end(lines: Lines, hole: Hole, length: int, bounds: WindowBounds, rng:
     if hole.open:
         return hole.end
     line = lines.line_end(hole.end)
-    least = line if lines.cost(hole.end, line) <= bounds.suffix else hole.end  # a suffix is empty at the file's end only
+    least = (
+        line if lines.cost(hole.end, line) <= bounds.suffix else hole.end
+    )  # a suffix is empty at the file's end only
     bound = int(rng.integers(4, 24 if rng.random() < 0.15 else bounds.suffix))
     if hole.scope is not None and rng.random() < 0.4 and lines.cost(hole.end, hole.scope.end) <= bounds.suffix:
         return max(hole.end, hole.scope.end)
