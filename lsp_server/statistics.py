@@ -20,8 +20,9 @@ from pathlib import Path
 
 from remask.contract.errors import RemaskError
 from remask.contract.places import cache_dir
-from remask.lsp_server.document import Change, Document
+from remask.lsp_server.document import Change, Document, Position
 from remask.lsp_server.documents import Event, key_of
+from remask.lsp_server.following import Following
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class _Offer:
     document: str
     row: int
     texts: tuple[str, ...]
+    following: Following
     shown: bool = False
     taken: int = 0  # characters
     replaced: bool = False  # by a newer one; an editor may still show this one, and the user take it
@@ -64,14 +66,15 @@ class Statistics:
         self.counts: Counter[str] = Counter()
         self._offers: OrderedDict[int, _Offer] = OrderedDict()
         self._taken: list[_Taken] = []
+        self._told_of_parts = False  # by the client, so that they need not be found out
 
-    def offered(self, number: int, document: str, row: int, texts: tuple[str, ...]) -> None:
+    def offered(self, number: int, document: str, at: Position, texts: tuple[str, ...]) -> None:
         """Texts were sent to the editor; the same number comes again when the rest of them is."""
         if number in self._offers:
             return
         for offer in self._offers.values():
             offer.replaced |= offer.document == document
-        self._offers[number] = _Offer(document, row, texts)
+        self._offers[number] = _Offer(document, at.line, texts, Following(texts[0], at))
         self.counts["offered"] += 1
         self.counts["characters_offered"] += len(texts[0])
         while len(self._offers) > _OFFERS:
@@ -85,7 +88,11 @@ class Statistics:
             self.counts["shown"] += 1
 
     def partly(self, number: int, characters: int) -> None:
-        """The user took so many characters of it, counted from its start."""
+        """The client says that the user took so many characters of it, counted from its start."""
+        self._told_of_parts = True
+        self._took(number, characters)
+
+    def _took(self, number: int, characters: int) -> None:
         offer = self._offers.get(number)
         if offer is not None and characters > offer.taken:
             self.counts["partly"] += not offer.taken
@@ -104,7 +111,9 @@ class Statistics:
             self._taken.append(_Taken(document, offer.row, text, time.monotonic()))
 
     def heard(self, event: Event, document: Document, changes: list[Change]) -> None:
-        """A document changed: follow what was accepted in it, and see later how much is still there."""
+        """A document changed: follow what was offered and accepted in it, and see later how much is still there."""
+        if event is Event.CHANGED and not self._told_of_parts:
+            self._find_parts(document, changes)
         for taken in [one for one in self._taken if one.document is document]:
             for change in changes:
                 if change.start is not None and change.end is not None and change.end.line < taken.row:
@@ -119,6 +128,16 @@ class Statistics:
                     self._settle(number)
         if event in (Event.CLOSED, Event.SAVED):
             self.flush()
+
+    def _find_parts(self, document: Document, changes: list[Change]) -> None:
+        key = key_of(document.uri)
+        for number, offer in self._offers.items():
+            if (
+                offer.document == key
+                and not offer.replaced
+                and (characters := offer.following.taken_by(changes, document.unit))
+            ):
+                self._took(number, offer.taken + characters)
 
     def flush(self) -> None:
         """Add what was counted to the file. A disk that refuses is no reason to stop."""

@@ -70,7 +70,7 @@ class InlineCompletion:
         if workspace.options.log_text:
             log.info("its text: %r", texts)
         workspace.status.answered(None)
-        workspace.statistics.offered(outcome.number, outcome.place.key, outcome.at.line, outcome.texts)
+        workspace.statistics.offered(outcome.number, outcome.place.key, outcome.at, outcome.texts)
         self._prepare(outcome)
         return items(outcome, wanted)
 

@@ -6,6 +6,7 @@ import json
 from click.testing import CliRunner
 
 from remask.cli.stats import stats
+from remask.lsp_server.document import Position
 from remask.lsp_server.statistics import Statistics
 
 
@@ -20,7 +21,7 @@ def test_nothing_counted_yet():
 def test_what_was_counted():
     counted = Statistics()
     for number in range(4):
-        counted.offered(number, "d", 0, ("abcd",))
+        counted.offered(number, "d", Position(0, 0), ("abcd",))
     counted.accepted(3, 0, None)
     counted.flush()
     result = CliRunner().invoke(stats)

@@ -34,8 +34,8 @@ def test_what_is_kept_of_an_accepted_text() -> None:
 def test_counts_are_added_up_in_one_file_without_text(document: Document) -> None:
     for _ in range(2):
         counted = Statistics()
-        counted.offered(1, document.uri, 2, ("return width * height",))
-        counted.offered(1, document.uri, 2, ("width * height",))  # the rest of it
+        counted.offered(1, document.uri, Position(2, 0), ("return width * height",))
+        counted.offered(1, document.uri, Position(2, 0), ("width * height",))  # the rest of it
         counted.shown(1)
         counted.accepted(1, 0, document)
         counted.heard(Event.CLOSED, document, [])
@@ -50,7 +50,7 @@ def test_counts_are_added_up_in_one_file_without_text(document: Document) -> Non
 
 def test_what_was_changed_half_a_minute_later_was_not_kept(document: Document, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Statistics()
-    counted.offered(1, document.uri, 2, ("return width * height",))
+    counted.offered(1, document.uri, Position(2, 0), ("return width * height",))
     counted.accepted(1, 0, document)
     above = [Change("new\nlines\n", Position(0, 0), Position(0, 0))]
     document.apply(above, 2)
@@ -65,10 +65,10 @@ def test_what_was_changed_half_a_minute_later_was_not_kept(document: Document, m
 
 def test_an_offer_that_another_replaces_was_rejected(document: Document) -> None:
     counted = Statistics()
-    counted.offered(1, document.uri, 2, ("a",))
-    counted.offered(2, document.uri, 2, ("b",))
+    counted.offered(1, document.uri, Position(2, 0), ("a",))
+    counted.offered(2, document.uri, Position(2, 0), ("b",))
     counted.partly(2, 1)
-    counted.offered(3, document.uri, 2, ("c",))
+    counted.offered(3, document.uri, Position(2, 0), ("c",))
     counted.heard(Event.CLOSED, document, [])
     assert read_statistics()[TODAY]["rejected"] == 2
 
@@ -76,10 +76,10 @@ def test_an_offer_that_another_replaces_was_rejected(document: Document) -> None
 def test_an_item_that_is_taken_after_a_newer_request_was_accepted(document: Document) -> None:
     """An editor asks again when the user looks for others, and may go back to the first."""
     counted = Statistics()
-    counted.offered(1, document.uri, 2, ("a",))
-    counted.offered(2, document.uri, 2, ("b", "c"))
+    counted.offered(1, document.uri, Position(2, 0), ("a",))
+    counted.offered(2, document.uri, Position(2, 0), ("b", "c"))
     counted.accepted(1, 0, document)
-    counted.offered(3, document.uri, 2, ("d",))
+    counted.offered(3, document.uri, Position(2, 0), ("d",))
     counted.flush()
     counts = read_statistics()[TODAY]
     assert (counts["offered"], counts["accepted"], counts["rejected"]) == (3, 1, 1)
@@ -87,7 +87,7 @@ def test_an_item_that_is_taken_after_a_newer_request_was_accepted(document: Docu
 
 def test_turned_off_it_writes_nothing(document: Document) -> None:
     counted = Statistics(enabled=False)
-    counted.offered(1, document.uri, 2, ("a",))
+    counted.offered(1, document.uri, Position(2, 0), ("a",))
     counted.flush()
     assert read_statistics() == {}
 
@@ -106,7 +106,7 @@ def test_a_disk_that_refuses_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(statistics, "_add", refuse)
     counted = Statistics()
-    counted.offered(1, "d", 0, ("a",))
+    counted.offered(1, "d", Position(0, 0), ("a",))
     counted.flush()
     assert not (cache_dir() / "statistics.json").exists()
 
@@ -116,7 +116,7 @@ def test_old_days_go() -> None:
     many = {f"{year}-{month:02}-01": {"offered": 1} for year in range(1950, 1990) for month in range(1, 13)}
     (cache_dir() / "statistics.json").write_text(json.dumps({"days": {**old, **many}}))
     counted = Statistics()
-    counted.offered(1, "d", 0, ("a",))
+    counted.offered(1, "d", Position(0, 0), ("a",))
     counted.flush()
     assert len(read_statistics()) == statistics.KEPT_DAYS
     assert TODAY in read_statistics()
