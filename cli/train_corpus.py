@@ -52,7 +52,8 @@ def corpus(
         tokens=tokens,
         seed=seed,
         eval_data=eval_data,
-        options=ExampleOptions(longest=row_tokens),
+        row_tokens=row_tokens,
+        options=ExampleOptions(longest=min(512, row_tokens)),
     )
     with ProgressBars() as bars:
         manifest = build_corpus(request, bars)

@@ -32,6 +32,15 @@ def test_a_corpus_of_ones_own_code(tmp_path, repository, capsys):
     assert "Files left out: none." in said
 
 
+def test_longer_rows_hold_examples_of_the_same_lengths(tmp_path, repository, capsys):
+    arguments = ["train", "corpus", "--repo", str(repository), "--out"]
+    assert run_command([*arguments, str(tmp_path / "short")]) == 0
+    assert run_command([*arguments, str(tmp_path / "long"), "--row-tokens", "1024"]) == 0
+    short, long = (load_corpus(tmp_path / name) for name in ("short", "long"))
+    assert long.splits["train"].tokens.shape[1] == 1024
+    assert long.manifest["splits"]["train"]["tokens"] == short.manifest["splits"]["train"]["tokens"]
+
+
 def test_json(tmp_path, repository, capsys):
     arguments = ["train", "corpus", "--out", str(tmp_path / "corpus"), "--repo", str(repository), "--json"]
     assert run_command(arguments) == 0

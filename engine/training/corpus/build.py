@@ -41,17 +41,23 @@ from remask.grammars.language import grammar_for_path
 
 @dataclass(frozen=True, slots=True)
 class CorpusRequest:
-    """What to build. `tokens` bounds the tokens of training examples (None: all); `repo` replaces the pins."""
+    """What to build. `tokens` bounds the tokens of training examples (None: all); `repo` replaces the pins.
+
+    No example may be longer than a row: `options.longest` is at most `row_tokens`.
+    """
 
     out: Path
     pins: Path | None = None
     repo: Path | None = None
     model: Path | None = None
+    row_tokens: int = 512
     tokens: int | None = None
     seed: int = 0
     eval_data: tuple[Path, ...] = ()
     options: ExampleOptions = field(default_factory=ExampleOptions)
-    other_files: float = 0.3  # of the examples are looked at for a definition in another file; a third has one
+    other_files: float = (
+        0.7  # of the examples are looked at for a definition in another file; a seventh of them has one
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ def build_corpus(request: CorpusRequest, reporter: Reporter) -> dict[str, Any]:
         "format": FORMAT,
         "tokenizer_sha256": reader.sha256,
         "marks": asdict(reader.marks),
-        "row_tokens": request.options.longest,
+        "row_tokens": request.row_tokens,
         "seed": request.seed,
         "splits": {split: _facts(*parts) for split, parts in splits.items()},
         "packages": gathered.packages,
@@ -157,7 +163,7 @@ def _of_document(
 def _rows(request: CorpusRequest, examples: Sequence[Example]) -> list[list[int]]:
     """Rows in a random order, of examples in a random order."""
     order = shuffled(len(examples), request.seed).tolist()
-    rows = pack([len(examples[i].tokens) for i in order], request.options.longest)
+    rows = pack([len(examples[i].tokens) for i in order], request.row_tokens)
     return [[order[i] for i in rows[row]] for row in shuffled(len(rows), request.seed).tolist()]
 
 

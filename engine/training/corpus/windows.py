@@ -81,6 +81,8 @@ def suffix_end(lines: Lines, hole: Hole, length: int, bounds: WindowBounds, rng:
         line if lines.cost(hole.end, line) <= bounds.suffix else hole.end
     )  # a suffix is empty at the file's end only
     bound = int(rng.integers(4, 24 if rng.random() < 0.15 else bounds.suffix))
-    if hole.scope is not None and rng.random() < 0.4 and lines.cost(hole.end, hole.scope.end) <= bounds.suffix:
+    # A file that ends with the function is rarer where that leaves no suffix at all.
+    share = 0.4 if hole.scope is not None and hole.end < hole.scope.end else 0.1
+    if hole.scope is not None and rng.random() < share and lines.cost(hole.end, hole.scope.end) <= bounds.suffix:
         return max(hole.end, hole.scope.end)
     return min(length, max(least, lines.last_within(hole.end, bound)))
