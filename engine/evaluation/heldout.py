@@ -169,7 +169,7 @@ PLACES: dict[str, Callable[[Grammar, Document, int], Places]] = {
 
 
 def _lines(grammar: Grammar, text: str) -> Iterable[list[tuple[int, int, str]]]:
-    """The tokens of every line of code as (start, end, kind), code points; comments and bare strings left out."""
+    """The tokens of every line of code as (start, end, kind), code points; comments and strings over lines left out."""
     source = encode(text)
     rows: dict[int, list[tuple[int, int, str]]] = {}
     spoiled: set[int] = set()
@@ -183,7 +183,7 @@ def _lines(grammar: Grammar, text: str) -> Iterable[list[tuple[int, int, str]]]:
             start = offsets[first] + len(source[begin : leaf.start_byte].decode("utf-8", "replace"))
             length = len(source[leaf.start_byte : leaf.end_byte].decode("utf-8", "replace"))
             rows.setdefault(first, []).append((start, start + length, leaf.type))
-    return [line for row, line in sorted(rows.items()) if row not in spoiled and "string" not in line[0][2]]
+    return [line for row, line in sorted(rows.items()) if row not in spoiled]
 
 
 def _leaves(root: Node) -> Iterator[Node]:

@@ -135,7 +135,8 @@ def test_a_name_is_followed_through_modules_that_pass_it_on(tmp_path):
         "pkg/__init__.py": "from .core import run\nfrom .core import missing\n",
         "pkg/core.py": "def run(task, *, times):\n    pass\n",
         "pkg/use.py": "from pkg import run, missing\n\nrun(print, times=2)\nmissing(1, 2)\n",
-        "pkg/circle.py": "from .circle import run\n\nrun(1, 2, 3)\n",
+        "pkg/circle.py": "from .other import go\n\n\ndef go(task):\n    pass\n\n\ngo(1, 2, 3)\n",
+        "pkg/other.py": "from .circle import go\n",
     }
     lines = [json.dumps({"package": "pkg", "path": path, "text": text}) for path, text in files.items()]
     (tmp_path / "validation.jsonl").write_text("\n".join(lines))

@@ -1,15 +1,21 @@
 """Programs under test: what passes, what is refused, and that nothing outlives its limits."""
 
 import os
+import socket
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from remask.engine.evaluation import jail
 from remask.engine.evaluation.jail import guard
 from remask.engine.evaluation.sandbox import isolation, run_program
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs are run under POSIX limits")
+
+JAIL = Path(jail.__file__)
 
 REFUSED = {
     "write a file": "open('left', 'w')",
@@ -112,6 +118,37 @@ def test_the_folder_is_fresh_and_gone_afterwards(tmp_path, monkeypatch):
 
 def test_isolation_is_said_in_words():
     assert isolation().startswith("limits, audit hook")
+
+
+WITHOUT_HOOK = "import jail, sys; jail.guard = lambda *_: None; sys.argv[1:] = ['1', str(1 << 30), '3']; jail.main()"
+
+
+@pytest.mark.parametrize(
+    ("by", "code"),
+    [
+        ("landlock", "open({target!r}, 'r+')"),
+        ("landlock", "__import__('os').remove({target!r})"),
+        ("landlock", "__import__('os').execv('/bin/true', ['true'])"),
+        ("network namespace", "__import__('socket').socket().connect(('127.0.0.1', {port}))"),
+    ],
+)
+def test_the_kernel_refuses_without_the_hook(by, code, tmp_path):
+    if by not in isolation():
+        pytest.skip(f"the kernel here allows no {by}")
+    target = tmp_path / "kept"
+    target.write_text("as it was")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        line = code.format(target=str(target), port=server.getsockname()[1])
+        program = f"try:\n    {line}\nexcept OSError:\n    pass\nelse:\n    raise AssertionError\n"
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_HOOK],
+            input=f"token\n{program}".encode(),
+            cwd=JAIL.parent,
+            capture_output=True,
+            timeout=60,
+        )
+    assert done.stdout.endswith(b"\ntoken"), done.stderr
+    assert target.read_text() == "as it was"
 
 
 @pytest.mark.parametrize("event", ["socket.connect", "subprocess.Popen", "os.fork", "os.remove", "ctypes.dlopen"])

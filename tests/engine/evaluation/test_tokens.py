@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny import END, PREFIX, SPEC, SUFFIX, scripted_model, tiny_model
+from tiny import END, MASK, PREFIX, SPEC, SUFFIX, scripted_model, tiny_model
 
 from remask.contract.errors import InputError
+from remask.engine.decode.regimes.causal import CausalReader
 from remask.engine.evaluation.infilling import describe
 from remask.engine.evaluation.tokens import MASK_RATES, Example, TokenReport, measure, read_examples
 from remask.engine.models.transformer import Pass
@@ -80,6 +81,21 @@ def test_fewer_masks_are_seen_at_lower_rates():
     assert seen[0] == values["middle_tokens"] > seen[-1] > 0
     assert [block["mask_rate"] for block in values["blocks"]] == list(MASK_RATES)
     assert values == measure(model, examples, report(model)).to_dict()
+
+
+def test_nothing_is_shown_behind_the_end_of_a_middle(monkeypatch):
+    model = tiny_model()
+    canvases = []
+    predict = CausalReader.predict
+
+    def spied(self, request, canvas):
+        canvases.append(canvas.filled())
+        return predict(self, request, canvas)
+
+    monkeypatch.setattr(CausalReader, "predict", spied)
+    measure(model, [example(f"{i}:0", b"ab") for i in range(20)], report(model))
+    assert any(canvas[:3] != [MASK] * 3 for canvas in canvases)
+    assert all(canvas[3:] == [MASK] for canvas in canvases)
 
 
 def test_an_interrupt_keeps_what_is_done():
