@@ -1,4 +1,4 @@
-"""The block of positions being denoised, and the rule that commits them. Pure tensors: no model, no text."""
+"""The block of positions being denoised. Pure tensors: no model, no text."""
 
 from __future__ import annotations
 
@@ -57,18 +57,6 @@ def first_window(open_: Tensor, size: int, start: int = 0) -> Tensor:
         return open_
     number = torch.arange(start, start + len(open_)) // size
     return open_ & (number == number[open_].min())
-
-
-def commit_confident(probability: Tensor, open_: Tensor, threshold: float) -> Tensor:
-    """Which open positions to commit: those with p >= threshold, and the best one in any case.
-
-    probability: [B] float32; open_: [B] bool; returns [B] bool. Equal probabilities go to the leftmost.
-    Source: confidence-aware parallel decoding of Fast-dLLM (Wu et al. 2025), threshold rule.
-    """
-    masked = torch.where(open_, probability, torch.full_like(probability, -1.0))
-    chosen = open_ & (probability >= threshold)
-    chosen[masked.argmax()] = True
-    return chosen & open_
 
 
 def resize(canvas: Canvas, expand_id: int, dropped: set[int]) -> Canvas:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from remask.engine.decode.canvas import Canvas, commit_confident, first_window, resize
+import torch
+from torch import Tensor
+
+from remask.engine.decode.canvas import Canvas, first_window, resize
+from remask.engine.decode.commit import Look, Stability, chosen, credited, default_steps, falling
+from remask.engine.decode.policy import Commit, Policy
 from remask.engine.decode.request import Request
-from remask.engine.decode.sample import choose
+from remask.engine.decode.sample import choose, entropy
 
 if TYPE_CHECKING:
     from remask.engine.decode.regimes.base import Reader
@@ -18,36 +23,66 @@ Enough = Callable[[list[int]], bool]
 
 
 def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) -> Canvas:
-    """Commit confident predictions until the canvas is resolved or its start is enough.
+    """Commit predictions by the policy's rule until the canvas is resolved or its start is enough.
 
     Also ends when the passes, the time or the request do. Where the passes run out, a verified
     draft ends at the first open position (verifying goes on from there anyway); an unverified one takes
     the best predictions for what is open.
     """
     policy, spec = request.policy, reader.spec
-    for number in range(policy.passes):
+    progress = Progress(policy, policy.passes or default_steps(len(canvas)))
+    while progress.step < progress.steps:
         if canvas.resolved or request.budget.spent(len(request.written)) is not None:
             break
-        if number and enough(canvas.leading_run()):
+        if progress.step and enough(canvas.leading_run()):
             break
-        last = not policy.verifies and number + 1 >= policy.passes
-        step(reader, request, canvas, policy.threshold, everything=last)
+        last = not policy.verifies and progress.step + 1 >= progress.steps
+        step(reader, request, canvas, progress, everything=last)
         if spec.expand_id >= 0:
             dropped = {spec.delete_id, spec.expand_id} if last else {spec.delete_id}
             canvas = resize(canvas, spec.expand_id, dropped)
     return canvas
 
 
-def step(reader: Reader, request: Request, canvas: Canvas, threshold: float, *, everything: bool = False) -> None:
+class Progress:
+    """How far one canvas is: pass `step` of `steps`, and what its rules remember of the passes before."""
+
+    def __init__(self, policy: Policy, steps: int) -> None:
+        self.step = 0
+        self.steps = steps
+        self.stability = Stability(policy.stable, policy.calm) if policy.stable else None
+        self.credit: Tensor | None = None  # [B, vocab] float32
+
+    def credited(self, scores: Tensor, open_: Tensor) -> Tensor:
+        """Scores [R, vocab] of the open positions ([B] bool), raised by the credit of earlier passes."""
+        if self.credit is None or len(self.credit) != len(open_):  # a canvas that changed its length starts anew
+            self.credit = scores.new_zeros(len(open_), scores.shape[-1])
+        where = open_.to(scores.device)
+        raised, self.credit[where] = credited(scores, self.credit[where])
+        return raised
+
+
+def step(
+    reader: Reader, request: Request, canvas: Canvas, progress: Progress | None = None, *, everything: bool = False
+) -> None:
     """One denoising pass: predict the open positions, commit those that are sure, at least one; or all of them."""
-    # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
-    temperature = 0.0 if request.policy.verifies else request.temperature
+    policy = request.policy
+    progress = progress or Progress(policy, 1)
     scores = reader.predict(request, canvas)  # [R, vocab]
+    if policy.commit is Commit.CREDIT:
+        scores = progress.credited(scores, canvas.open)
+    # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
+    drawn = request.temperature > 0 and not policy.verifies
+    temperature = falling(policy.temperature, progress.step, progress.steps) if drawn else 0.0
     places = (canvas.open.nonzero()[:, 0] + len(request.written)).tolist()
-    seeds = request.seeds(places, draw=request.forwards)
-    chosen, sure = choose(scores, temperature, seeds)  # [R] each
+    tokens, sure = choose(scores, temperature, request.seeds(places, draw=request.forwards))  # [R] each
     predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
-    predicted[canvas.open], probability[canvas.open] = chosen.cpu(), sure.cpu()
+    predicted[canvas.open], probability[canvas.open] = tokens.cpu(), sure.cpu()
+    spread = torch.zeros(len(canvas))
+    if policy.commit is Commit.ENTROPY or progress.stability:
+        spread[canvas.open] = entropy(scores).cpu()
     window = first_window(canvas.open, reader.spec.sub_block, start=len(request.pending))
-    chosen_now = canvas.open.clone() if everything else commit_confident(probability, window, threshold)
-    canvas.commit(predicted, probability, chosen_now)
+    look = Look(probability, spread, window, progress.step, progress.steps)
+    calm = progress.stability and progress.stability.reached(predicted, float(spread[canvas.open].mean()))
+    canvas.commit(predicted, probability, canvas.open.clone() if everything or calm else chosen(look, policy))
+    progress.step += 1

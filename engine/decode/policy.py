@@ -14,6 +14,22 @@ from remask.engine.models.spec import ModelSpec, Regime
 
 MAX_CANVAS = 256
 
+BOUNDS = {
+    "canvas": (0, MAX_CANVAS, " tokens"),
+    "threshold": (0, 1, ""),
+    "passes": (0, MAX_CANVAS, ""),
+    "lookup": (1, MAX_CANVAS, " tokens"),
+    "ratio": (0.001, 1, ""),
+    "bound": (0, 100, " nats"),
+    "low": (0, 1, ""),
+    "penalty": (0, 1, ""),
+    "window": (0, MAX_CANVAS, " tokens"),
+    "temperature": (0, 10, ""),
+    "stable": (0, MAX_CANVAS, ""),
+    "calm": (0, 100, " nats"),
+}
+"""The least and greatest value of a policy's numbers, and their unit."""
+
 
 class Verify(StrEnum):
     """What the causal pass does with a draft."""
@@ -32,14 +48,38 @@ class Source(StrEnum):
     LOOKUP = "lookup"  # what followed the newest tokens where they stood before
 
 
+class Commit(StrEnum):
+    """Which masked positions a pass commits; see `commit`."""
+
+    THRESHOLD = "threshold"
+    ENTROPY = "entropy"
+    CREDIT = "credit"
+    HIERARCHICAL = "hierarchical"
+    LEFT = "left"
+    SCHEDULE = "schedule"
+
+
+class Schedule(StrEnum):
+    """How the masked share of a canvas falls with the passes; see `commit.masked_share`."""
+
+    LINEAR = "linear"
+    COSINE = "cosine"
+    SQUARE = "square"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A decoding policy. Raises InputError for values outside their bounds.
 
-    canvas: positions a canvas has, 0 for no draft at all. threshold: a prediction of at least this
-    probability is committed. passes: denoising passes a canvas gets at most. draft: the sources of a draft that is
-    verified, joined with "+"; the first that has one is taken. lookup: tokens that are looked up at most. ratio: with
-    bounded verification, the share of the best token's probability that is enough for a drafted one.
+    canvas: positions a canvas has, 0 for no draft at all. passes: denoising passes a canvas gets at most, 0 for about
+    the square root of its length. verify, draft: what the causal pass does with a draft, and the sources of one, joined
+    with "+"; the first that has one is taken. lookup: tokens that are looked up at most. ratio: with bounded
+    verification, the share of the best token's probability that is enough for a drafted one.
+
+    commit: the rule of a denoising pass, with its numbers: threshold (a probability that is enough; all rules but
+    entropy and schedule), bound (nats; entropy), low (probability; hierarchical), penalty and window (left), schedule.
+    temperature: of drawing in an unverified canvas, where the request draws at all; it falls with the passes. stable: a
+    canvas that did not change for so many passes is done, if its mean entropy is below calm (nats); 0 turns this off.
     """
 
     name: str
@@ -50,13 +90,21 @@ class Policy:
     draft: str = Source.CANVAS.value
     lookup: int = 8
     ratio: float = 0.5
+    commit: Commit = Commit.THRESHOLD
+    bound: float = 0.1
+    low: float = 0.4
+    penalty: float = 0.02
+    window: int = 0
+    schedule: Schedule = Schedule.COSINE
+    temperature: float = 0.9
+    stable: int = 0
+    calm: float = 0.005
 
     def __post_init__(self) -> None:
-        _within("canvas", self.canvas, 0, MAX_CANVAS, " tokens")
-        _within("threshold", self.threshold, 0.0, 1.0)
-        _within("passes", self.passes, 1, MAX_CANVAS)
-        _within("lookup", self.lookup, 1, MAX_CANVAS, " tokens")
-        _within("ratio", self.ratio, 0.001, 1.0)
+        for name, (least, most, unit) in BOUNDS.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise InputError(f"The policy's {name} is {least:g} to {most:g}{unit}, not {value:g}.")
         if unknown := set(self.draft.split("+")) - set(Source):
             raise InputError(f"The policy's draft is {', '.join(Source)}, or several with a +, not {min(unknown)!r}.")
         if self.canvas == 0 and not self.verifies:
@@ -80,11 +128,6 @@ class Policy:
         return tuple(Source(name) for name in self.draft.split("+"))
 
 
-def _within(name: str, value: float, least: float, most: float, unit: str = "") -> None:
-    if not least <= value <= most:
-        raise InputError(f"The policy's {name} is {least:g} to {most:g}{unit}, not {value:g}.")
-
-
 POLICIES = {
     p.name: p
     for p in (
@@ -103,12 +146,12 @@ POLICIES = {
         # For checkpoints that write whole blocks: 0.9 is what Fast-dLLM v2, SDAR and LLaDA 2 publish.
         Policy(name="confident", canvas=64, threshold=0.9, passes=64, verify=Verify.OFF),
         # DiffusionGemma's own sampler; its bound and temperatures come from the checkpoint.
-        Policy(name="entropy_bound", canvas=256, passes=48, verify=Verify.OFF),
+        Policy(name="entropy_bound", canvas=256, passes=48, verify=Verify.OFF, commit=Commit.ENTROPY),
         Policy(name="one_by_one", canvas=64, threshold=1.0, passes=256, verify=Verify.OFF),
     )
 }
 
-_KINDS = {"int": int, "float": float, "str": str, "Verify": Verify}
+_KINDS = {"int": int, "float": float, "str": str, "Verify": Verify, "Commit": Commit, "Schedule": Schedule}
 _FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Policy) if f.name != "name"}
 
 
@@ -149,6 +192,7 @@ def _parsed(parameters: str) -> dict[str, Any]:
         try:
             values[field] = _FIELDS[field](value)
         except ValueError:
-            kind = f"one of {', '.join(Verify)}" if field == "verify" else "a number"
-            raise InputError(f"The policy's {field} is {kind}, not {value!r}.") from None
+            kind = _FIELDS[field]
+            wanted = f"one of {', '.join(kind)}" if issubclass(kind, StrEnum) else "a number"
+            raise InputError(f"The policy's {field} is {wanted}, not {value!r}.") from None
     return values

@@ -25,3 +25,9 @@ def choose(scores: Tensor, temperature: float, seeds: Sequence[int]) -> tuple[Te
         tokens = (scores / temperature - (-torch.stack(noise).clamp_min(1e-20).log()).log()).argmax(-1)
     probability = scores.softmax(-1).gather(-1, tokens[:, None])[:, 0]
     return tokens, probability
+
+
+def entropy(scores: Tensor) -> Tensor:
+    """Entropy of each row's distribution in nats: [R, vocab] -> [R]; forbidden tokens (-inf) add nothing."""
+    log_p = scores.log_softmax(-1)
+    return -(log_p.exp() * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)

@@ -14,12 +14,13 @@ from torch import Tensor
 
 from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.commit import Stability, commit_entropy
 from remask.engine.decode.denoise import Enough
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Request
+from remask.engine.decode.sample import entropy
 from remask.engine.models.gemma import GemmaCache, GemmaTransformer
 from remask.engine.models.model import Model
-from remask.engine.models.spec import UniformNoise
 from remask.engine.prompt import Prompt
 
 
@@ -60,7 +61,8 @@ class UniformReader(Reader):
         noise, device, vocab = self._noise, self._gemma.device, self.spec.shape.vocab
         generator = torch.Generator(device=device).manual_seed(request.seed + len(request.written))
         current = torch.randint(0, vocab, (len(canvas),), generator=generator, device=device)
-        best, conditioning, stable = current, None, Stability(noise)
+        best, conditioning = current, None
+        stable = Stability(noise.stable_steps, noise.confident_below)
         for step in range(noise.steps, 0, -1):
             if request.budget.spent(len(request.written)) is not None:
                 return canvas  # not done: nothing of it is text yet
@@ -69,11 +71,12 @@ class UniformReader(Reader):
             logits = logits / (noise.t_min + (noise.t_max - noise.t_min) * (step / noise.steps))
             probability = logits[0].softmax(-1, dtype=torch.float32)  # [C, vocab]
             sampled = torch.multinomial(probability, 1, generator=generator)[:, 0]
-            accepted = within_entropy_bound(logits[0], noise.entropy_bound)
+            spread = entropy(logits[0])
+            accepted = commit_entropy(spread, torch.ones_like(spread, dtype=torch.bool), noise.entropy_bound)
             fresh = torch.randint(0, vocab, (len(canvas),), generator=generator, device=device)
             current = torch.where(accepted, sampled, fresh)
             best = logits[0].argmax(-1)
-            if stable.reached(best, logits[0]):
+            if stable.reached(best, float(spread.mean())):
                 break
             conditioning = logits.to(self._gemma.embedding_dtype)
         canvas.commit(best.cpu(), torch.ones(len(canvas)), canvas.open.clone())
@@ -82,35 +85,6 @@ class UniformReader(Reader):
     def settle(self, request: Request, canvas: Canvas) -> None:
         """The encoder reads the canvas before the next one is denoised."""
         request.pending = canvas.filled()
-
-
-class Stability:
-    """Whether the argmax canvas did not change for some steps and the predictions are sure."""
-
-    def __init__(self, noise: UniformNoise) -> None:
-        self._noise = noise
-        self._history: list[Tensor] = []
-
-    def reached(self, best: Tensor, logits: Tensor) -> bool:
-        """Take a step's argmax canvas [C] and processed logits [C, vocab] into account."""
-        count = self._noise.stable_steps
-        recent = self._history[-count:] if count else []
-        stable = len(recent) == count and all(torch.equal(best, earlier) for earlier in recent)
-        self._history.append(best)
-        return stable and bool(entropy(logits).mean() < self._noise.confident_below)
-
-
-def entropy(logits: Tensor) -> Tensor:
-    """Entropy of each row's distribution in nats: [R, vocab] -> [R]."""
-    spread: Tensor = torch.distributions.Categorical(logits=logits).entropy()
-    return spread
-
-
-def within_entropy_bound(logits: Tensor, bound: float) -> Tensor:
-    """The rows of lowest entropy whose entropies sum to `bound` at most, the largest left out: [R] bool."""
-    ordered, where = entropy(logits).sort()
-    chosen: Tensor = ordered.cumsum(-1) - ordered <= bound
-    return torch.zeros_like(chosen).scatter(-1, where, chosen)
 
 
 def _cache(request: Request) -> GemmaCache:

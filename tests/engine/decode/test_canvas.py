@@ -1,42 +1,11 @@
-"""The canvas and its first commit rule, as pure functions."""
+"""The canvas: what is masked, committed and known without a gap."""
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from remask.engine.decode.canvas import Canvas, commit_confident
+from remask.engine.decode.canvas import Canvas
 
 MASK = 99
-
-
-@pytest.mark.parametrize(
-    ("probability", "open_", "threshold", "chosen"),
-    [
-        ([0.9, 0.2, 0.8], [1, 1, 1], 0.7, [1, 0, 1]),
-        ([0.1, 0.3, 0.2], [1, 1, 1], 0.7, [0, 1, 0]),  # at least one
-        ([0.99, 0.3, 0.2], [0, 1, 1], 0.7, [0, 1, 0]),  # committed positions do not count
-        ([0.5, 0.5, 0.5], [1, 1, 1], 0.7, [1, 0, 0]),  # a tie goes left
-        ([0.7, 0.1, 0.1], [1, 1, 1], 0.7, [1, 0, 0]),  # the bound itself is enough
-        ([0.1, 0.1, 0.1], [1, 1, 1], 0.0, [1, 1, 1]),
-    ],
-)
-def test_commit_confident(probability, open_, threshold, chosen):
-    got = commit_confident(torch.tensor(probability), torch.tensor(open_, dtype=torch.bool), threshold)
-    assert got.int().tolist() == chosen
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1, max_size=20).filter(
-        lambda rows: any(o for _, o in rows)
-    ),
-    st.floats(0, 1),
-)
-def test_always_commits_something_open_and_nothing_else(rows, threshold):
-    open_ = torch.tensor([o for _, o in rows])
-    chosen = commit_confident(torch.tensor([p for p, _ in rows]), open_, threshold)
-    assert chosen.any()
-    assert not (chosen & ~open_).any()
 
 
 def test_canvas_fills_up():

@@ -12,7 +12,7 @@ from remask.engine.models.spec import Regime
 
 @pytest.mark.parametrize(
     "bad",
-    [{"canvas": -1}, {"canvas": 1000}, {"threshold": 1.1}, {"threshold": -0.1}, {"passes": 0}],
+    [{"canvas": -1}, {"canvas": 1000}, {"threshold": 1.1}, {"threshold": -0.1}, {"passes": -1}],
 )
 def test_impossible_policies_are_refused(bad):
     with pytest.raises(InputError, match=next(iter(bad))):

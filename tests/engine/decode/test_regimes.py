@@ -156,7 +156,7 @@ def test_sub_blocks_are_resolved_left_to_right():
     order = []
     while not canvas.resolved:
         before = canvas.open.clone()
-        step(decoder._reader, request, canvas, 1.0)
+        step(decoder._reader, request, canvas)
         order += (before & ~canvas.open).nonzero()[:, 0].tolist()
     assert order[0] == 0  # the prompt's tail of three fills the first sub-block of four but for one
     assert set(order[1:5]) == {1, 2, 3, 4}

@@ -7,11 +7,9 @@ from gemma import CANVAS, COLD, WINDOW, small_gemma, write_gemma
 from remask.contract.messages import Reason
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import POLICIES
-from remask.engine.decode.regimes.uniform import Stability, within_entropy_bound
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model
-from remask.engine.models.spec import UniformNoise
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
@@ -102,18 +100,3 @@ def test_a_canvas_that_was_not_finished_is_no_text(model, polls):
     text, reason = decoder.decode(request, OPEN)
     assert (text, reason, request.written) == ("", Reason.CANCELLED, [])
     assert not any(seen)
-
-
-def test_entropy_bound_takes_the_surest_up_to_the_bound():
-    sharp, flat = [50.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
-    logits = torch.tensor([flat, sharp, flat])
-    assert within_entropy_bound(logits, 0.1).tolist() == [True, True, False]  # the largest itself does not count
-    assert within_entropy_bound(logits, 2.0).tolist() == [True, True, True]
-
-
-@pytest.mark.parametrize(("steps", "sure", "stops"), [(1, True, 2), (2, True, 3), (0, True, 1), (1, False, None)])
-def test_stops_when_stable_and_confident(steps, sure, stops):
-    stability = Stability(UniformNoise(stable_steps=steps))
-    logits = torch.tensor([[100.0, 0.0]] if sure else [[0.0, 0.0]])
-    reached = [stability.reached(torch.tensor([0]), logits) for _ in range(4)]
-    assert (reached.index(True) + 1 if True in reached else None) == stops
