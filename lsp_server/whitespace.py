@@ -42,6 +42,8 @@ def drop_odd_space(text: str, prefix: str) -> str:
     """Take away one space at the start that stands before the cursor already, or that leaves the file's indentation."""
     if not text.startswith(" ") or not text[1:2].strip() or not prefix[-1:].isspace():
         return text
+    if text.startswith(" *"):  # a line of a block comment stands one column deeper
+        return text
     line = prefix.rpartition("\n")[2]
     if line.strip():
         return text[1:] if line.endswith(" ") else text
