@@ -20,6 +20,7 @@ from remask.lsp_server.choose import Here, Other, choose
 from remask.lsp_server.document import Change, Document
 from remask.lsp_server.documents import Event, key_of
 from remask.lsp_server.folders import path_of
+from remask.lsp_server.function_context import function_snippets
 from remask.lsp_server.index import Index
 
 if TYPE_CHECKING:
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHOOSE_WITHIN_S = 0.2
-CALLERS_WITHIN_S = 0.3
+FUNCTION_WITHIN_S = 0.3
 KEEP_S = 120.0  # for so long a choice is kept if another would show pieces of the same files
-MAX_CALLERS = 3
 MAX_OPEN_CHARACTERS = 400_000
 _EDITS = 6
 _EDIT_CHARACTERS = 400
@@ -67,23 +67,25 @@ class Snippets:
             self._visit(key)
         return self._chosen.get(key, ())
 
-    async def for_function(self, key: str, name: str) -> tuple[Snippet, ...]:
-        """What to show with a function that is to be filled: who calls it, then the rest. Bounded in time."""
+    async def for_function(self, key: str, name: str, signature: str) -> tuple[Snippet, ...]:
+        """What to show with a function that is to be filled: what is its own, then the rest. Bounded in time."""
         document = self._workspace.documents.get(key)
         path = path_of(document.uri) if document else None
-        callers: list[Snippet] = []
+        own: list[Snippet] = []
         try:
-            async with asyncio.timeout(CALLERS_WITHIN_S):
-                callers = await asyncio.to_thread(self._callers, name, path)
+            async with asyncio.timeout(FUNCTION_WITHIN_S):
+                folders = self._workspace.folders
+                own = await asyncio.to_thread(function_snippets, name, signature, path, self.index, folders)
         except TimeoutError:
             log.info("the callers of a function were not found in time")
         left = self._workspace.options.context_characters
-        found: list[Snippet] = []
-        for snippet in (*callers, *self._chosen.get(key, ())):
-            left -= len(snippet.text) + len(snippet.path)
-            if left >= 0:
-                found.append(snippet)
-        return tuple(found)
+        found: dict[str, Snippet] = {}
+        for snippet in (*own, *self._chosen.get(key, ())):
+            size = len(snippet.text) + len(snippet.path)
+            if size <= left and snippet.text not in found:
+                found[snippet.text] = snippet
+                left -= size
+        return tuple(found.values())
 
     def visited(self, uri: str) -> None:
         """The user looks at a document."""
@@ -183,21 +185,6 @@ class Snippets:
             name = self._workspace.folders.name_of(path) if path else other.uri.rpartition("/")[2]
             if other.size <= MAX_OPEN_CHARACTERS:
                 found.append(Other(name, other.normalised, self._rows[other_key]))
-        return found
-
-    def _callers(self, name: str, beside: Path | None) -> list[Snippet]:
-        found: list[Snippet] = []
-        for path in self.index.callers(name, beside)[:MAX_CALLERS] if name else ():
-            if self.index.hides(path):
-                continue
-            try:
-                lines = path.read_text("utf-8", "replace").split("\n")
-            except OSError:
-                continue
-            row = next((row for row, line in enumerate(lines) if f"{name}(" in line), None)
-            if row is not None:
-                text = "\n".join(lines[max(0, row - 4) : row + 3])
-                found.append(Snippet(self._workspace.folders.name_of(path), text, "definition"))
         return found
 
     def _is_no_part(self, path: Path, is_folder: bool) -> bool:

@@ -63,9 +63,9 @@ class Workspace:
         """The pieces of other files that the model may see with this document; ready, never waited for."""
         return self.snippets.ready(key) if self.options.context else ()
 
-    async def fill_context(self, key: str, name: str) -> tuple[Snippet, ...]:
-        """The same for a function that is to be filled: who calls it comes first."""
-        return await self.snippets.for_function(key, name) if self.options.context else ()
+    async def fill_context(self, key: str, name: str, signature: str) -> tuple[Snippet, ...]:
+        """The same for a function that is to be filled: who calls it, and what its signature names, comes first."""
+        return await self.snippets.for_function(key, name, signature) if self.options.context else ()
 
     async def ask(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
         """Ask the engine when nobody else does, within the request's time whatever engine it is.

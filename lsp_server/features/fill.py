@@ -109,6 +109,7 @@ async def _gathered(workspace: Workspace, task: Task) -> CompletionRequest | Rea
     key = key_of(task.document.uri)
     before, after = workspace.notebooks.around(task.document.uri)
     prefix, suffix = task.stub.around(task.text)
+    signature = task.text[task.stub.function[0] : task.stub.body_start]
     try:
         return CompletionRequest(
             document=key,
@@ -119,7 +120,7 @@ async def _gathered(workspace: Workspace, task: Task) -> CompletionRequest | Rea
             purpose=Purpose.FILL,
             max_tokens=options.fill_max_tokens,
             candidates=options.fill_candidates,
-            context=await workspace.fill_context(key, task.stub.name),
+            context=await workspace.fill_context(key, task.stub.name, signature),
         )
     except InputError:
         return Reason.TOO_LARGE
