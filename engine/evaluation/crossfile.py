@@ -15,6 +15,7 @@ from remask.engine.training.corpus.otherfiles import summarised
 
 MAX_HOPS = 3  # modules that only pass a name on
 MAX_DEFINITION = 6_000  # characters looked at
+MAX_LINES, MAX_SHOWN = 10, 500  # lines and characters of a definition that cannot be summed up
 LEAST, LONGEST = 3, 160  # characters of a middle
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -88,9 +89,16 @@ def _definition(modules: dict[str, _Module], module: _Module, name: str, hops: i
     node = target.defined.get(original)
     if node is None:
         return _definition(modules, target, original, hops - 1) if original in target.imported else None
-    start = target.offset(node.lineno, node.col_offset)
-    text = summarised(target.document.text[start : start + MAX_DEFINITION])
-    return Snippet(target.document.path, text) if text else None
+    return Snippet(target.document.path, _shown(target, node))
+
+
+def _shown(module: _Module, node: Definition) -> str:
+    """A definition in the form that training shows, or its first lines, as an editor would, where that says nothing."""
+    start = module.offset(node.lineno, node.col_offset)
+    summary = summarised(module.document.text[start : start + MAX_DEFINITION])
+    if summary and ("\n" in summary.strip() or not isinstance(node, ast.ClassDef)):
+        return summary
+    return "\n".join(module.lines[node.lineno - 1 : node.end_lineno][:MAX_LINES])[:MAX_SHOWN]
 
 
 def _target(modules: dict[str, _Module], path: str, level: int, source: str) -> _Module | None:

@@ -102,7 +102,8 @@ def _grammar(document: Document) -> Grammar | None:
 def _name(document: Document, at: int) -> str:
     row = document.text.count("\n", 0, at)
     column = at - document.text.rfind("\n", 0, at) - 1
-    return f"{document.package}/{document.path}:{row + 1}:{column + 1}"
+    path = document.path.removeprefix(f"{document.package}/")
+    return f"{document.package}/{path}:{row + 1}:{column + 1}"
 
 
 Places = Iterator[tuple[int, int]]

@@ -77,8 +77,7 @@ def test_a_task_is_its_file_with_a_hole(folder, split):
     made = tasks(folder, split)
     assert len({t.name for t in made}) == len(made) > 0
     for task in made:
-        path = task.name.split(":")[0].removeprefix("geometry/")
-        assert task.prefix + task.truth + task.suffix == FILES[path]
+        assert task.prefix + task.truth + task.suffix == FILES[task.name.split(":")[0]]
         assert (task.language, task.test) == ("python", "")
         assert task.truth.strip()
     assert made == tasks(folder, split)
@@ -142,6 +141,20 @@ def test_a_name_is_followed_through_modules_that_pass_it_on(tmp_path):
     (tmp_path / "validation.jsonl").write_text("\n".join(lines))
     made = tasks(tmp_path, "cross-file")
     assert [(t.truth, t.context[0].path) for t in made] == [("(print, times=2)", "pkg/core.py")]
+
+
+def test_a_class_without_methods_is_shown_by_its_first_lines(tmp_path):
+    fields = "".join(f"    field_{i}: int = {i}\n" for i in range(30))
+    files = {
+        "pkg/data.py": f"class Data:\n{fields}\n\nlater = 1\n",
+        "pkg/use.py": "from .data import Data\n\nData(1, 2)\n",
+    }
+    lines = [json.dumps({"package": "pkg", "path": path, "text": text}) for path, text in files.items()]
+    (tmp_path / "validation.jsonl").write_text("\n".join(lines))
+    (made,) = tasks(tmp_path, "cross-file")
+    shown = made.context[0].text
+    assert shown.startswith("class Data:\n    field_0: int = 0\n")
+    assert shown.count("\n") == 9
 
 
 def test_what_cannot_be_used_is_one_sentence(tmp_path):
