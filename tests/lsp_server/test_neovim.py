@@ -204,3 +204,11 @@ def test_ghost_text_comes_by_hand_and_is_counted(neovim: Neovim) -> None:
     neovim.until(lambda: sum(day["accepted"] for day in read_statistics().values()) == 1)
     (day,) = read_statistics().values()
     assert (day["offered"], day["shown"]) == (1, 1)
+
+
+@pytest.mark.parametrize("neovim", [("1", "x = 0\n")], indirect=True)
+def test_the_health_check_says_how_it_is(neovim: Neovim) -> None:
+    neovim.until(lambda: neovim.lua("require('remask').status().message") == "Ready.")
+    neovim.press("<Cmd>checkhealth remask<CR>")
+    neovim.until(lambda: any("Ready." in line for line in neovim.lines()))
+    assert not [line for line in neovim.lines() if "ERROR" in line or "WARNING" in line]
