@@ -134,7 +134,10 @@ async function fillFunction() {
   const uri = client.code2ProtocolConverter.asUri(editor.document.uri);
   const wish = { uri, position: place, apply: false };
   const answer = await client.sendRequest("workspace/executeCommand", { command: "remask.fill", arguments: [wish] });
-  const items = (answer?.candidates ?? []).map(({ text, edit }) => ({ label: text.trim().split("\n")[0], detail: text, edit }));
+  const items = (answer?.candidates ?? []).map(({ text, edit }) => {
+    const lines = text.trim().split("\n"); // a detail is shown on one line
+    return { label: lines[0], description: `${lines.length} lines`, detail: lines.map((line) => line.trim()).join(" ⏎ "), edit };
+  });
   const chosen = items.length > 1 ? await vscode.window.showQuickPick(items, { title: "Remask" }) : items[0];
   if (chosen) {
     await vscode.workspace.applyEdit(await client.protocol2CodeConverter.asWorkspaceEdit(chosen.edit));

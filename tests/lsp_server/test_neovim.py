@@ -184,6 +184,13 @@ def test_a_function_is_filled_by_its_code_action(neovim: Neovim) -> None:
     neovim.until(lambda: neovim.lua("require('remask').status().kind") == "Normal")
 
 
+@pytest.mark.parametrize("neovim", [("return a * b", "def f(a, b):\n    # TODO\n")], indirect=True)
+def test_a_function_is_filled_by_a_call(neovim: Neovim) -> None:
+    neovim.press("<Cmd>lua require('remask').fill()<CR>")
+    neovim.until(lambda: neovim.lines() == ["def f(a, b):", "    # TODO", "    return a * b"])
+    neovim.until(lambda: neovim.draft() == [])
+
+
 @pytest.mark.parametrize("neovim", [("return a * b", "def wait(a, b):\n    pass\n")], indirect=True)
 def test_the_draft_of_a_body_is_drawn_until_it_is_cancelled(neovim: Neovim) -> None:
     neovim.press("j")

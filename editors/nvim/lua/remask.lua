@@ -135,6 +135,35 @@ local function draw(_, draft, context)
   end
 end
 
+--- Write bodies for the function at the cursor, and put in the one that the user chooses.
+function M.fill()
+  local client = vim.lsp.get_clients({ bufnr = 0, name = 'remask' })[1]
+  if not client then
+    return
+  end
+  local place = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  local wish = { uri = place.textDocument.uri, position = place.position, apply = false }
+  local params = { command = 'remask.fill', arguments = { wish } }
+  client:request('workspace/executeCommand', params, function(_, answer)
+    local function put(one)
+      if one then
+        vim.lsp.util.apply_workspace_edit(one.edit, client.offset_encoding)
+      end
+    end
+    local candidates = answer and answer.candidates or {}
+    if #candidates < 2 then
+      put(candidates[1])
+      return
+    end
+    vim.ui.select(candidates, {
+      prompt = 'Remask',
+      format_item = function(one)
+        return (vim.trim(one.text):gsub('%s*\n%s*', ' ⏎ '))
+      end,
+    }, put)
+  end)
+end
+
 --- Stop filling functions.
 function M.cancel()
   for _, one in pairs(writing) do

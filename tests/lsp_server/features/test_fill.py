@@ -222,6 +222,20 @@ async def test_what_does_not_hold_is_never_an_edit(inside: Any, text: str) -> No
     assert client.windows[0].startswith("Remask has nothing to fill in.")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason", "said"),
+    [("", Reason.DEADLINE, "deadline"), ("", Reason.END, "empty"), ("return (", Reason.END, "syntax")],
+)
+async def test_the_command_says_why_there_is_nothing(inside: Any, text: str, reason: Reason, said: str) -> None:
+    async def answer(request: CompletionRequest) -> CompletionResult:
+        return CompletionResult(text=text, reason=reason, language=request.language)
+
+    client = await started(inside, answer)
+    argument = {"uri": URI, "position": {"line": 5, "character": 4}, "apply": False}
+    result = await client.request("workspace/executeCommand", {"command": "remask.fill", "arguments": [argument]})
+    assert (result["candidates"], result["reason"]) == ([], said)
+
+
 async def test_where_nothing_is_offered(inside: Any) -> None:
     client = await started(inside, "return 1")
     assert not await client.request("textDocument/codeAction", action_params(8, 0))
