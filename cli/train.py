@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from remask.cli.train_adapt import adapt
 from remask.cli.train_corpus import corpus
+from remask.cli.train_run import plot, run
 
 
 @click.group()
@@ -13,3 +15,6 @@ def train() -> None:
 
 
 train.add_command(corpus)
+train.add_command(run)
+train.add_command(plot)
+train.add_command(adapt)

@@ -51,12 +51,9 @@ def rows_of(split: SplitRows, recipe: Recipe, step: int, micro: int) -> Ints:
     total = len(split.tokens)
     first = (step * recipe.accumulate + micro) * recipe.rows
     wanted = np.arange(first, first + recipe.rows)
-    return np.array(
-        [
-            np.random.default_rng((recipe.seed, epoch)).permutation(total)[at]
-            for epoch, at in zip(*divmod(wanted, total), strict=True)
-        ]
-    )
+    epochs, places = divmod(wanted, total)
+    orders = {int(e): np.random.default_rng((recipe.seed, int(e))).permutation(total) for e in set(epochs.tolist())}
+    return np.array([orders[int(e)][p] for e, p in zip(epochs, places, strict=True)])
 
 
 class Batches:

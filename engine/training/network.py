@@ -80,7 +80,7 @@ class Network:
         k = self._heads(self._project(x, at + "k_proj"), s.kv_heads, at + "k_norm.weight")
         v = self._project(x, at + "v_proj").view(rows, count, s.kv_heads, s.head_dim).transpose(1, 2)
         q, k = _rotate(q, cos, sin) * s.head_dim**-0.5, _rotate(k, cos, sin)
-        # Matrix products and a softmax: on a CPU faster to differentiate than the fused attention (measured: 1.7 times).
+        # Products and a softmax: on a CPU faster to differentiate than the fused attention (measured: 1.7 times).
         q = q.reshape(rows, s.kv_heads, -1, s.head_dim)  # query heads that share a KV head as rows of one product
         scores = (q @ k.transpose(-1, -2)).view(rows, s.heads, count, count) + bias
         mixed = scores.softmax(-1).view(rows, s.kv_heads, -1, count) @ v

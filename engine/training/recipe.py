@@ -19,11 +19,11 @@ class Recipe:
     rank: of the LoRA matrices, 0 for full training. rows: packed rows a micro-batch; accumulate: micro-batches a
     step. lr: AdamW's rate after `warmup` steps, constant until the last `decay` share of the run, then linear to 0
     (warm-up, stable, decay: Hu et al. 2024, MiniCPM). causal_rows: positions a micro-batch whose causal prediction
-    is scored: those of middles first, then a draw of the prefixes; 0 for all. canvases: canvases a row, in pairs. full: share
-    of the pairs that are fully masked; the others mask between 15 and 95 % and its complement (Fast-dLLM v2,
-    Wu et al. 2025). wrong: share of visible canvas tokens that are replaced. canvas_weight: of the denoising loss
-    beside the causal one. distil: share of the denoising loss that is the divergence from the model's own causal
-    prediction. reach: the canvas position whose weight is 1/e.
+    is scored: those of middles first, then a draw of the prefixes; 0 for all. canvases: canvases a row, in pairs.
+    full: share of the pairs that are fully masked; the others mask between 15 and 95 % and its complement
+    (Fast-dLLM v2, Wu et al. 2025). wrong: share of visible canvas tokens that are replaced. canvas_weight: of the
+    denoising loss beside the causal one. distil: share of the denoising loss that is the divergence from the model's
+    own causal prediction. reach: the canvas position whose weight is 1/e.
     """
 
     seed: int = 0

@@ -6,7 +6,7 @@ Knows how often to save and when to end; what is shown on the way is the caller'
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -66,7 +66,8 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values, the losses beside the rest."""
         values = asdict(self)
-        return values | values.pop("losses")
+        losses: dict[str, Any] = values.pop("losses")
+        return values | losses
 
 
 def rate(recipe: Recipe, step: int, progress: float) -> float:
@@ -77,12 +78,22 @@ def rate(recipe: Recipe, step: int, progress: float) -> float:
 
 
 class Trainer:
-    """A network being trained on batches; `folder` holds the checkpoints and is resumed where it has one."""
+    """A network being trained on batches; `folder` holds the checkpoints and is resumed where it has one.
+
+    `about`: facts of the run that its checkpoints keep, as JSON values.
+    """
 
     def __init__(
-        self, network: Network, train: Batches, validation: Batches | None, recipe: Recipe, folder: Path
+        self,
+        network: Network,
+        train: Batches,
+        validation: Batches | None,
+        recipe: Recipe,
+        folder: Path,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self.network, self.recipe, self.folder = network, recipe, folder
+        self._about = dict(about or {})
         self.step = self.tokens = 0
         self.seconds = 0.0
         self._train, self._validation = train, validation
@@ -153,6 +164,7 @@ class Trainer:
             "tokens": self.tokens,
             "seconds": self.seconds,
             "threads": torch.get_num_threads(),
+            **self._about,
         }
         steps = {"step": torch.tensor(float(self.step))}
         return checkpoints.save(self.folder, Checkpoint(self.network.learned, moments | steps, facts))

@@ -1,0 +1,154 @@
+"""A training run from a checkpoint folder and a corpus: put together, logged line by line, resumed where it stopped.
+
+Knows folders; what is shown on the way is the caller's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from remask.contract.errors import InputError, StorageError
+from remask.engine.models.checkpoint import read_tokenizer, read_weights
+from remask.engine.models.choice import find_model
+from remask.engine.models.families import read_spec
+from remask.engine.models.model import choose_device, choose_dtype
+from remask.engine.models.spec import ModelSpec, Regime
+from remask.engine.training.batches import Batches
+from remask.engine.training.corpus.store import Corpus, load_corpus
+from remask.engine.training.network import Network
+from remask.engine.training.recipe import Recipe
+from remask.engine.training.trainer import Plan, Record, Trainer
+
+LOG = "log.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What to train on what. `start`: learned weights to begin with, by name, instead of a fresh pair of matrices."""
+
+    out: Path
+    corpus: Path
+    recipe: Recipe
+    plan: Plan
+    model: Path | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    start: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def open_run(request: RunRequest) -> Trainer:
+    """A trainer that stands where the run's last checkpoint left it, or at its beginning.
+
+    Raises ModelError, InputError or StorageError.
+    """
+    base = find_model(request.model)
+    tokenizer = read_tokenizer(base)
+    spec = read_spec(base, tokenizer)
+    if spec.regime is not Regime.CAUSAL:
+        raise InputError(f"Remask trains checkpoints with a causal context, and {spec.name} is {spec.regime}.")
+    corpus = load_corpus(request.corpus, hashlib.sha256((base / "tokenizer.json").read_bytes()).hexdigest())
+    _refuse_unfit(corpus, spec, request.recipe)
+    device = choose_device(request.device)
+    weights = read_weights(base, spec.shape, dtype=torch.float32, device=device)
+    network = Network(
+        spec.shape,
+        weights,
+        rank=request.recipe.rank,
+        dtype=choose_dtype(request.dtype, device),
+        seed=request.recipe.seed,
+    )
+    _begin_with(network, request.start)
+    validation = corpus.splits.get("validation")
+    trainer = Trainer(
+        network,
+        Batches(corpus.splits["train"], request.recipe, spec.mask_id),
+        Batches(validation, request.recipe, spec.mask_id)
+        if validation is not None and len(validation.tokens)
+        else None,
+        request.recipe,
+        request.out,
+        about={"base": spec.name, "dtype": str(network.dtype).removeprefix("torch."), "corpus": _about(corpus)},
+    )
+    trainer.resume()
+    return trainer
+
+
+@contextmanager
+def logged(folder: Path, step: int) -> Iterator[Callable[[Record], None]]:
+    """Append records to the run's log; lines of steps that were lost with an interruption are cut off first.
+
+    Raises StorageError where the disk refuses.
+    """
+    path = folder / LOG
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = [r for r in read_log(folder) if r["step"] <= step] if path.is_file() else []
+        unfinished = folder / f".{LOG}.{os.getpid()}"
+        unfinished.write_text("".join(json.dumps(r) + "\n" for r in kept), encoding="utf-8")
+        os.replace(unfinished, path)
+        with path.open("a", encoding="utf-8") as file:
+
+            def write(record: Record) -> None:
+                file.write(json.dumps(record.to_dict()) + "\n")
+                file.flush()
+
+            yield write
+    except OSError as error:
+        raise StorageError(f"The log in {folder} cannot be written: {error.strerror or error}.") from error
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """The records of a run, oldest first; a last line that was cut off is left out. Raises InputError."""
+    try:
+        lines = (folder / LOG).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"There is no log of a training run in {folder}.") from None
+    records = []
+    for number, line in enumerate(lines):
+        try:
+            records.append(dict(json.loads(line)))
+        except ValueError:
+            if number + 1 < len(lines):
+                raise InputError(f"Line {number + 1} of the log in {folder} cannot be read.") from None
+    return records
+
+
+def _begin_with(network: Network, start: Mapping[str, Tensor]) -> None:
+    for name, tensor in start.items():
+        if name not in network.learned or network.learned[name].shape != tensor.shape:
+            raise InputError(
+                f"The adapter's {name} does not fit this run.", advice="Train with the adapter's own rank and base."
+            )
+        network.learned[name].data.copy_(tensor)
+
+
+def _refuse_unfit(corpus: Corpus, spec: ModelSpec, recipe: Recipe) -> None:
+    train = corpus.splits.get("train")
+    if train is None or not len(train.tokens):
+        raise InputError(f"The corpus in {corpus.folder} has no rows to train on.", advice="Give it more code.")
+    if train.tokens.shape[1] <= recipe.block:
+        raise InputError(f"Canvases of {recipe.block} do not fit rows of {train.tokens.shape[1]} tokens.")
+    if int(train.tokens.max()) >= spec.shape.vocab:
+        raise InputError(f"The corpus in {corpus.folder} holds tokens that {spec.name} does not have.")
+
+
+def _about(corpus: Corpus) -> dict[str, Any]:
+    """What a model card says of a corpus; no paths."""
+    manifest = corpus.manifest
+    packages = manifest.get("packages", [])
+    return {
+        "splits": {n: {"rows": s["rows"], "tokens": s["tokens"]} for n, s in manifest["splits"].items()},
+        "packages": len(packages),
+        "licences": sorted({str(p.get("licence")) for p in packages if p.get("licence")}),
+        "row_tokens": manifest["row_tokens"],
+    }
