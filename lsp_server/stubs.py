@@ -89,6 +89,8 @@ def _on_one_line(tree: Parsed, function: Function, body: Node) -> Stub:
     if tree.grammar.text.offside:
         start = len(tree.text[:start].rstrip(" \t"))
         return tree.stub(function, (start, end), lead="\n" + inner)
+    if end - start < len("{}") or not tree.text.endswith("}", start, end):  # its end is not written yet
+        return tree.stub(function, (start + 1, end), lead="\n" + inner, tail=f"\n{outer}}}")
     return tree.stub(function, (start + 1, end - 1), lead="\n" + inner, tail="\n" + outer)
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from samples import SAMPLES
 from stubs_in import grammar_of, stub_in
 
 from remask.lsp_server import holes, stubs
 from remask.lsp_server.fillcheck import objection
+from remask.lsp_server.holes import stub_here
+from remask.lsp_server.stubs import function_stub
 
 STUBS = [
     ("python", 'def f(a: int) -> int:\n    """Doc."""\n    pass|\n\nx = 1\n', "return a", 'c."""\n    return a\n\nx'),
@@ -44,6 +48,8 @@ STUBS = [
     ),
     ("c", "int f(int a) {\n  /* TODO| */\n}\n", "return a;", "*/\n  return a;\n}"),
     ("cpp", "int A::f(int a) const {|\n}\n", "return a;", "{\n    return a;\n}"),
+    ("java", "class A {\n    int f() {|", "return 1;", "f() {\n        return 1;\n    }"),
+    ("c", "int f(void) {|\n", "return 1;", "{\n    return 1;\n}"),
     ("go", "package a\n\nfunc f() {|}\n", "g()", "{\n\tg()\n}"),
     ("go", 'package a\n\nfunc f() error {\n\treturn errors.New("not implemented")|\n}\n', "g()", "{\n\tg()\n}"),
     ("python", "def f(\n    a: int,\n) -> int:|\n\n\nx = 1\n", "return a", ") -> int:\n    return a\n\n\nx"),
@@ -131,3 +137,26 @@ def test_a_large_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holes, "parsed", None)
     for whole in (True, False):
         assert stub_in("python", "#" * 100_000 + "\n" + function, whole=whole)[1] is None
+
+
+@given(name=st.sampled_from(sorted(SAMPLES)), data=st.data())
+def test_any_text_at_any_place_gives_a_stub_inside_it_or_none(name: str, data: st.DataObject) -> None:
+    """Whatever half of a program is open: nothing is raised, and a stub keeps the rest of the text."""
+    sample = SAMPLES[name]
+    text = "".join(sample.parts).replace(sample.parts[1], data.draw(st.sampled_from([sample.placeholder, "", "\n😀("])))
+    start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+    text = data.draw(
+        st.sampled_from([text, text[:start] + text[end:], text[start:end], f"{text[:end]}\n{text[start:]}"])
+    )
+    offset = data.draw(st.integers(0, len(text)))
+    for whole in (True, False):
+        stub = (function_stub if whole else stub_here)(grammar_of(name), text, offset)
+        if stub is None:
+            continue
+        assert stub.whole is whole
+        assert 0 <= stub.function[0] <= stub.body_start <= stub.hole[0] + 1
+        assert stub.hole[0] <= stub.hole[1] <= len(text)
+        before, after = stub.around(text)
+        assert before.startswith(text[: stub.hole[0]])
+        assert after.endswith(text[stub.hole[1] :])
+        objection(grammar_of(name), text, stub, "x = 1")
