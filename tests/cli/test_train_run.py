@@ -1,0 +1,163 @@
+"""`remask train run`, `plot` and `adapt`: from the command line to files, stopped, resumed, and with bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from checkpoints import write_checkpoint
+
+from remask.cli.main import run_command
+from remask.cli.train_run import ALLOCATOR
+from remask.engine.training import checkpoints
+from remask.engine.training.run import read_log
+
+CODE = "".join(
+    f'def total_{n}(values):\n    """The sum of all values, {n} times."""\n    result_{n} = 0\n    for v in values:\n'
+    f"        result_{n} += v * {n}\n    return result_{n}\n\n\n"
+    for n in range(12)
+)
+SMALL = [a for s in ("rank=4", "rows=1", "block=4", "canvases=2", "causal_rows=32") for a in ("--set", s)]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return write_checkpoint(tmp_path_factory.mktemp("model") / "base", "remask")
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("code") / "project"
+    folder.mkdir()
+    for name in "abcdefgh":
+        (folder / f"{name}.py").write_text(CODE.replace("total", f"total_{name}"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory, base, repository):
+    out = tmp_path_factory.mktemp("corpus") / "corpus"
+    assert run_command(["train", "corpus", "--out", str(out), "--repo", str(repository), "--model", str(base)]) == 0
+    return out
+
+
+def arguments(corpus, base, out, *more):
+    return ["train", "run", "--corpus", str(corpus), "--model", str(base), "--out", str(out), *SMALL, *more]
+
+
+def test_a_run_leaves_checkpoints_a_log_and_a_picture(tmp_path, corpus, base, capsys):
+    picture = tmp_path / "curves.svg"
+    assert run_command(arguments(corpus, base, tmp_path / "run", "--steps", "3", "--plot", str(picture))) == 0
+    assert "Step 3," in capsys.readouterr().out
+    assert [r["step"] for r in read_log(tmp_path / "run") if r["kind"] == "train"] == [1, 2, 3]
+    assert picture.read_text().lstrip().startswith("<?xml")
+    facts = checkpoints.load(checkpoints.whole(tmp_path / "run")[-1]).facts
+    assert facts["step"] == 3
+    assert facts["corpus"]["splits"]["train"]["tokens"] > 0
+
+
+def test_more_steps_go_on_with_the_run(tmp_path, corpus, base, capsys):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run_command(arguments(corpus, base, whole, "--steps", "4", "--set", "decay=0")) == 0
+    for steps in ("2", "4"):
+        assert run_command(arguments(corpus, base, parts, "--steps", steps, "--set", "decay=0")) == 0
+    assert "Going on from step 2." in capsys.readouterr().err
+    losses = [[r["total"] for r in read_log(run) if r["kind"] == "train"] for run in (whole, parts)]
+    assert losses[0] == losses[1]
+
+
+def test_log_lines_behind_the_checkpoint_are_cut_off(tmp_path, corpus, base):
+    run = tmp_path / "run"
+    assert run_command(arguments(corpus, base, run, "--steps", "1")) == 0
+    log = run / "log.jsonl"
+    lost = json.loads(log.read_text().splitlines()[0]) | {"step": 2}
+    log.write_text(log.read_text() + json.dumps(lost) + "\n" + '{"step": 3, "ki')
+    assert run_command(arguments(corpus, base, run, "--steps", "2")) == 0
+    assert [r["step"] for r in read_log(run) if r["kind"] == "train"] == [1, 2]
+
+
+def test_ctrl_c_finishes_the_step_and_saves(tmp_path, corpus, base):
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "remask.cli", *arguments(corpus, base, run, "--minutes", "30")],
+        env=os.environ | ALLOCATOR,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: (run / "log.jsonl").is_file() and (run / "log.jsonl").read_text().count("\n") > 1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "Interrupted; the same command goes on from here." in err
+    saved = checkpoints.load(checkpoints.whole(run)[-1]).facts["step"]
+    assert f"Step {saved}," in out
+    assert read_log(run)[-1]["step"] == saved
+
+
+def wait_until(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_process_with_a_costly_allocator_begins_again(tmp_path, corpus, base):
+    environment = {k: v for k, v in os.environ.items() if k not in ALLOCATOR and k != "PYTEST_CURRENT_TEST"}
+    command = [sys.executable, "-m", "remask.cli", *arguments(corpus, base, tmp_path / "run", "--steps", "1")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Step 1," in done.stdout
+
+
+def test_the_whole_way_from_a_repository_to_a_run(tmp_path, repository, base, capsys):
+    command = ["train", "adapt", "--repo", str(repository), "--out", str(tmp_path / "mine"), "--model", str(base)]
+    assert run_command([*command, "--minutes", "0.02", *SMALL]) == 0
+    assert checkpoints.whole(tmp_path / "mine" / "run")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ([], "needs an end"),
+        (["--steps", "1", "--set", "lr"], "'lr' is no setting"),
+        (["--steps", "1", "--set", "speed=1"], "no 'speed'"),
+        (["--steps", "1", "--set", "canvases=3"], "come in pairs"),
+        (["--steps", "1", "--set", "block=256", "--set", "rows=1", "--corpus", "{none}"], "no corpus"),
+        (["--steps", "1", "--model", "{none}"], "no checkpoint"),
+        (["--steps", "1", "--device", "tpu"], "not available"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path, corpus, base, more, says, capsys):
+    more = [m.format(none=tmp_path / "none") for m in more]
+    assert run_command(arguments(corpus, base, tmp_path / "run", *more)) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert not checkpoints.whole(tmp_path / "run")
+
+
+def test_a_corpus_of_another_tokenizer_is_refused(tmp_path, corpus, capsys):
+    other = write_checkpoint(tmp_path / "other", "remask")
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    (other / "tokenizer.json").write_text(json.dumps(tokenizer, indent=3))
+    assert run_command(arguments(corpus, other, tmp_path / "run", "--steps", "1")) == 2
+    assert "another tokenizer" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_is_not_read_causally_is_refused(tmp_path, corpus, capsys):
+    dream = write_checkpoint(tmp_path / "dream", "dream")
+    assert run_command(arguments(corpus, dream, tmp_path / "run", "--steps", "1")) == 2
+    assert "causal context" in capsys.readouterr().err
+
+
+def test_a_picture_needs_a_run_and_a_known_format(tmp_path, corpus, base, capsys):
+    assert run_command(["train", "plot", str(tmp_path), str(tmp_path / "a.png")]) == 2
+    assert "no log of a training run" in capsys.readouterr().err
+    assert run_command(arguments(corpus, base, tmp_path / "run", "--steps", "1")) == 0
+    capsys.readouterr()
+    assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "a.docx")]) == 2
+    assert ".png, .svg or .pdf" in capsys.readouterr().err
+    assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "no" / "a.png")]) == 5
