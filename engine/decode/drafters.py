@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.costs import PassCosts
 from remask.engine.decode.denoise import Enough
 from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.policy import Source
@@ -20,36 +20,46 @@ from remask.engine.decode.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Tokens that may follow `request.pending`, and what they cost beside counted passes, in one-token passes."""
+    """Tokens that may follow `request.pending`, and what they cost beside counted passes, in one-token passes.
+
+    `kind` tells apart what is accepted more or less often.
+    """
 
     tokens: list[int]
     extra: float = 0.0
+    kind: str = ""
 
 
-class Drafter(Protocol):
-    """Proposes what the next causal pass verifies."""
+class Drafter:
+    """Proposes what the next causal pass verifies; this one nothing: one token a pass.
+
+    `paid`: proposing costs time, so that a plan asks for it only where it has decided to.
+    """
+
+    kind = "none"
+    paid = False
 
     def propose(self, request: Request, size: int) -> Draft:
         """At most `size` tokens that may follow `request.pending`; none where it does not know."""
+        return Draft([])
+
+    def price(self, size: int, costs: PassCosts) -> float:
+        """Milliseconds that drafting `size` tokens takes beside the verifying pass."""
+        return 0.0
 
     def branches(self, request: Request, draft: list[int], size: int) -> Branches:
         """What the pass that verifies `draft` shall draft for its successor, `size` tokens at most; () for nothing."""
-
-
-class NoDrafter:
-    """Drafts nothing: one token a pass."""
-
-    def propose(self, request: Request, size: int) -> Draft:
-        """See `Drafter`."""
-        return Draft([])
-
-    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
-        """See `Drafter`."""
         return ()
 
+    def seen(self, drafted: int, accepted: int) -> None:
+        """How many tokens of the last draft were accepted."""
 
-class CanvasDrafter(NoDrafter):
+
+class CanvasDrafter(Drafter):
     """Denoises a canvas of masks, in passes of its own; they are counted as they are run."""
+
+    kind = Source.CANVAS.value
+    paid = True
 
     def __init__(self, reader: Reader, enough: Enough) -> None:
         self._reader = reader
@@ -59,19 +69,25 @@ class CanvasDrafter(NoDrafter):
         """See `Drafter`."""
         size = min(size, request.policy.canvas)
         canvas = self._reader.canvas(request, size) if size else Canvas(0, self._reader.spec.mask_id)
-        return Draft(self._reader.denoise(request, canvas, self._enough).leading_run())
+        return Draft(self._reader.denoise(request, canvas, self._enough).leading_run(), kind=self.kind)
+
+    def price(self, size: int, costs: PassCosts) -> float:
+        """One pass over the canvas; further ones are rare where a draft is verified."""
+        return costs.ms(size)
 
 
-class AheadDrafter(NoDrafter):
+class AheadDrafter(Drafter):
     """The pass that verifies one draft drafts the next, for every place where the acceptance may end.
 
     Source: TiDAR (Liu et al. 2025). A canvas of B positions drafts B - 1 tokens, as its first one
     stands for the verifying pass's own token.
     """
 
+    kind = Source.AHEAD.value
+
     def propose(self, request: Request, size: int) -> Draft:
         """See `Drafter`."""
-        return Draft(request.ahead[:size])
+        return Draft(request.ahead[:size], kind=self.kind)
 
     def branches(self, request: Request, draft: list[int], size: int) -> Branches:
         """Behind every place of a draft of its own length; of a longer one, behind the first places and the last."""
@@ -81,12 +97,14 @@ class AheadDrafter(NoDrafter):
         return [m if j < longest or j == len(draft) else 0 for j, m in enumerate(masks)]
 
 
-class LookupDrafter(NoDrafter):
+class LookupDrafter(Drafter):
     """What followed the newest tokens where they stood before: in the prompt, in what is written, or in a guess.
 
     While the text is as `request.guess` says, the guess goes on. A match of fewer than `shortest` tokens is left to
     other sources.
     """
+
+    kind = Source.LOOKUP.value
 
     def __init__(self, reader: Reader, guess: list[int], shortest: int = 1) -> None:
         spec = reader.spec
@@ -102,11 +120,12 @@ class LookupDrafter(NoDrafter):
         self._index.extend([*held[known:], *request.pending[max(0, known - len(held)) :]])
         written = len(request.written)
         if written < len(request.guess) and request.guess[:written] == request.written:
-            return Draft(request.guess[written : written + size])
-        return Draft(self._index.after(size, self._shortest))
+            return Draft(request.guess[written : written + size], kind="guess")
+        tokens, matched = self._index.after(size, self._shortest)
+        return Draft(tokens, kind=f"{self.kind}-{matched}")
 
 
-class Drafters:
+class FirstOf(Drafter):
     """Several sources: the first that has a draft is taken, and what any of them drafts ahead is read along."""
 
     def __init__(self, drafters: list[Drafter]) -> None:
@@ -119,23 +138,28 @@ class Drafters:
             draft = drafter.propose(request, size)
             extra += draft.extra
             if draft.tokens:
-                return Draft(draft.tokens, extra)
+                return Draft(draft.tokens, extra, draft.kind)
         return Draft([], extra)
 
     def branches(self, request: Request, draft: list[int], size: int) -> Branches:
         """See `Drafter`."""
         return next((b for d in self._drafters if (b := d.branches(request, draft, size))), ())
 
+    def seen(self, drafted: int, accepted: int) -> None:
+        """See `Drafter`."""
+        for drafter in self._drafters:
+            drafter.seen(drafted, accepted)
 
-def drafter_for(request: Request, reader: Reader, enough: Enough) -> Drafter:
-    """A drafter for one request, as its policy wants."""
-    sources = request.policy.sources
+
+def drafters_for(request: Request, reader: Reader, enough: Enough) -> list[Drafter]:
+    """A drafter of this request for each of its policy's sources, the preferred first."""
+    policy = request.policy
+    # A single token's match is worth less than what other sources draft, unless a plan weighs them.
+    shortest = 1 if policy.planned or policy.sources[-1] is Source.LOOKUP else 2
     makers: dict[Source, Callable[[], Drafter]] = {
-        Source.NONE: NoDrafter,
+        Source.NONE: Drafter,
         Source.CANVAS: lambda: CanvasDrafter(reader, enough),
         Source.AHEAD: AheadDrafter,
-        # A single token's match is worth less than what other sources draft.
-        Source.LOOKUP: lambda: LookupDrafter(reader, request.guess, shortest=1 if sources[-1] is Source.LOOKUP else 2),
+        Source.LOOKUP: lambda: LookupDrafter(reader, request.guess, shortest),
     }
-    drafters = [makers[source]() for source in sources]
-    return drafters[0] if len(drafters) == 1 else Drafters(drafters)
+    return [makers[source]() for source in policy.sources]

@@ -37,18 +37,18 @@ class LookupIndex:
         """Append tokens to the row."""
         self._tokens += tokens
 
-    def after(self, size: int, shortest: int = 1) -> list[int]:
+    def after(self, size: int, shortest: int = 1) -> tuple[list[int], int]:
         """At most `size` tokens that followed the longest known end of the row, at its newest earlier place.
 
-        Matches of fewer than `shortest` tokens do not count.
+        Also returns how long that match is, 0 without one. Matches of fewer than `shortest` tokens do not count.
         """
         self._catch_up()
         row = self._tokens
         for length in range(min(LONGEST, len(row)), shortest - 1, -1):
             place = self._behind.get(tuple(row[-length:]))
             if place is not None:
-                return self._until_barrier(row[place : place + min(size, REACH.get(length, size))])
-        return []
+                return self._until_barrier(row[place : place + min(size, REACH.get(length, size))]), length
+        return [], 0
 
     def _catch_up(self) -> None:
         """Index the n-grams that something follows: the row's very end is what is looked for, not an answer."""

@@ -6,14 +6,17 @@ tokens equal greedy one-token-a-pass decoding of the same weights.
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import torch
 
 from remask.contract.messages import PromptCounts, Reason
 from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.costs import PassCosts, costs_of
 from remask.engine.decode.denoise import Enough
-from remask.engine.decode.drafters import Drafter, drafter_for
+from remask.engine.decode.drafters import Drafter, FirstOf, drafters_for
+from remask.engine.decode.plan import PlannedDrafter, Planner
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import LEAST
 from remask.engine.decode.request import Request
@@ -23,14 +26,21 @@ from remask.engine.prompt import Prompt
 
 Ended = tuple[str, Reason]
 
+PATIENCE_S = 5.0  # with less time left, a request does not measure what passes cost
+
 
 class Decoder:
-    """Decodes requests with one model; holds no state between them."""
+    """Decodes requests with one model; keeps nothing of them but what a planner learns of speed."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._spec = model.spec
         self._reader = reader_for(model)
+        self._planner: Planner | None = None
+
+    def calibrate(self) -> None:
+        """Measure what passes cost, unless it is known; else the first patient request with a planned policy does."""
+        self._plan_by(costs_of(self._model, patient=True))
 
     @torch.inference_mode()
     def prepare(self, request: Request, prompt: Prompt) -> PromptCounts:
@@ -44,8 +54,7 @@ class Decoder:
         """Fill the hole; returns the text and why it ends there. The session stays usable whatever happens."""
         enough = partial(self._ends, request, rules)
         if request.policy.verifies:
-            drafter = drafter_for(request, self._reader, enough)
-            write = partial(self._verified, request, rules, drafter)
+            write = partial(self._verified, request, rules, self._drafter(request, enough))
         else:
             write = partial(self._unverified, request, rules, enough)
         while (spent := request.budget.spent(len(request.written))) is None:
@@ -62,7 +71,25 @@ class Decoder:
         draft = drafter.propose(request, size)
         request.extra += draft.extra
         tokens = self._to_end(draft.tokens[:size])
-        return self._take(request, self._reader.verify(request, tokens, drafter.branches(request, tokens, size)), rules)
+        taken = self._reader.verify(request, tokens, drafter.branches(request, tokens, size))
+        drafter.seen(len(tokens), len(taken) - 1)
+        return self._take(request, taken, rules)
+
+    def _drafter(self, request: Request, enough: Enough) -> Drafter:
+        """A drafter for one request, as its policy wants."""
+        drafters = drafters_for(request, self._reader, enough)
+        if request.policy.planned:
+            budget = request.budget
+            patient = budget.deadline - time.monotonic() > PATIENCE_S
+            costs = costs_of(self._model, patient, lambda: budget.spent(0) is not None)
+            return PlannedDrafter(drafters, self._plan_by(costs))
+        return drafters[0] if len(drafters) == 1 else FirstOf(drafters)
+
+    def _plan_by(self, costs: PassCosts) -> Planner:
+        if self._planner is None:
+            self._planner = Planner(costs)
+        self._planner.costs = costs
+        return self._planner
 
     def _unverified(self, request: Request, rules: StopRules, enough: Enough) -> Ended | None:
         """Denoise a canvas and take it as it is."""

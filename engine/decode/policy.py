@@ -48,6 +48,13 @@ class Source(StrEnum):
     LOOKUP = "lookup"  # what followed the newest tokens where they stood before
 
 
+class Plan(StrEnum):
+    """Who chooses among the sources of a draft, and its size."""
+
+    FIXED = "fixed"  # the policy: the first source that has one, in its size
+    MEASURED = "measured"  # what brings most for its time, up to the policy's sizes
+
+
 class Commit(StrEnum):
     """Which masked positions a pass commits; see `commit`."""
 
@@ -73,8 +80,9 @@ class Policy:
 
     canvas: positions a canvas has, 0 for no draft at all. passes: denoising passes a canvas gets at most, 0 for about
     the square root of its length. verify, draft: what the causal pass does with a draft, and the sources of one, joined
-    with "+"; the first that has one is taken. lookup: tokens that are looked up at most. ratio: with bounded
-    verification, the share of the best token's probability that is enough for a drafted one.
+    with "+"; the first that has one is taken, or with a measured plan the one that pays. lookup: tokens that are looked
+    up at most. ratio: with bounded verification, the share of the best token's probability that is enough for a drafted
+    one.
 
     commit: the rule of a denoising pass, with its numbers: threshold (a probability that is enough; all rules but
     entropy and schedule), bound (nats; entropy), low (probability; hierarchical), penalty and window (left), schedule.
@@ -88,6 +96,7 @@ class Policy:
     passes: int = 1
     verify: Verify = Verify.EXACT
     draft: str = Source.CANVAS.value
+    plan: Plan = Plan.FIXED
     lookup: int = 8
     ratio: float = 0.5
     commit: Commit = Commit.THRESHOLD
@@ -118,6 +127,11 @@ class Policy:
         return self.verify is not Verify.OFF
 
     @property
+    def planned(self) -> bool:
+        """Sources and sizes are chosen by what they cost and bring."""
+        return self.plan is Plan.MEASURED
+
+    @property
     def acceptance(self) -> float:
         """The share of the best token's probability from which a drafted token is kept; 1 is exact."""
         return self.ratio if self.verify is Verify.BOUNDED else 1.0
@@ -140,6 +154,8 @@ POLICIES = {
         # What the file itself says, for no pass at all.
         Policy(name="lookup", draft="lookup"),
         Policy(name="lookup_single_pass", draft="lookup+single_pass", canvas=3),
+        # All of them, as they pay on this machine for this text.
+        Policy(name="auto", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED),
         # Also takes what is half as likely as the best: more tokens a pass, another text.
         Policy(name="bounded", draft="lookup+single_pass", canvas=3, verify=Verify.BOUNDED, ratio=0.5),
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
@@ -151,7 +167,15 @@ POLICIES = {
     )
 }
 
-_KINDS = {"int": int, "float": float, "str": str, "Verify": Verify, "Commit": Commit, "Schedule": Schedule}
+_KINDS = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "Verify": Verify,
+    "Plan": Plan,
+    "Commit": Commit,
+    "Schedule": Schedule,
+}
 _FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Policy) if f.name != "name"}
 
 

@@ -9,7 +9,7 @@ from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, tiny_model
 
 from remask.contract.messages import Reason
 from remask.engine.decode.accept import accepted, log_probability
-from remask.engine.decode.drafters import Draft, NoDrafter
+from remask.engine.decode.drafters import Draft, Drafter
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Verify
 from remask.engine.decode.request import Budget, Request
@@ -53,7 +53,7 @@ def test_log_probability_of_other_tokens_than_the_best():
     assert got == pytest.approx(scores.log_softmax(-1)[range(3), tokens].tolist(), abs=1e-5)
 
 
-class SecondBest(NoDrafter):
+class SecondBest(Drafter):
     """Drafts the second best token of the naive transformer, three times in a row."""
 
     def __init__(self, weights):
@@ -92,7 +92,7 @@ def naive_bounded(weights, prompt, count, ratio):
 @pytest.mark.parametrize("ratio", [0.8, 0.3, 0.001])
 def test_bounded_verification_equals_the_naive_decoder(seed, ratio, monkeypatch):
     weights, prompt = random_weights(seed=seed), [PREFIX, *range(40, 52)]
-    monkeypatch.setattr("remask.engine.decode.loop.drafter_for", lambda *_: SecondBest(weights))
+    monkeypatch.setattr("remask.engine.decode.loop.drafters_for", lambda *_: [SecondBest(weights)])
     written = {}
     for verify in (Verify.BOUNDED, Verify.EXACT):
         model = tiny_model(seed)

@@ -9,10 +9,10 @@ from reference import reference_greedy, reference_logits
 from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_model, tiny_model
 
 from remask.contract.messages import Reason
-from remask.engine.decode.drafters import Draft, Drafters, LookupDrafter, NoDrafter
+from remask.engine.decode.drafters import Draft, Drafter, LookupDrafter
 from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import Policy
+from remask.engine.decode.policy import Plan, Policy
 from remask.engine.decode.regimes.base import masked_rows
 from remask.engine.decode.regimes.causal import branched_mask
 from remask.engine.decode.request import Budget, Request
@@ -36,6 +36,7 @@ EVERY = [
     policy("lookup+single_pass", 3),
     policy("lookup+single_pass", 2, lookup=20),
     policy("single_pass+canvas", 3),
+    policy("lookup+single_pass+canvas", 8, plan=Plan.MEASURED),
 ]
 
 
@@ -139,26 +140,26 @@ def test_branches_do_not_see_each_other_nor_the_rows_behind_their_place():
     ]
 
 
-class Recording(NoDrafter):
+class Recording(Drafter):
     """What a draft head would see."""
 
     def __init__(self):
-        self.seen = []
+        self.saw = []
 
     def propose(self, request, size):
         if request.hidden is not None:
-            self.seen.append((request.session.tokens[-len(request.hidden) :], request.hidden, request.pending))
+            self.saw.append((request.session.tokens[-len(request.hidden) :], request.hidden, request.pending))
         return Draft([65, 66][:size], 0.25)
 
 
 def test_a_draft_head_gets_the_states_of_what_was_kept(monkeypatch):
     """The last of them predicts the pending token; its own cost is counted beside the passes."""
     head, model = Recording(), tiny_model(5)
-    monkeypatch.setattr("remask.engine.decode.loop.drafter_for", lambda *_: Drafters([NoDrafter(), head]))
+    monkeypatch.setattr("remask.engine.decode.loop.drafters_for", lambda *_: [Drafter(), head])
     _, request = run(model, prompt_of(5), policy("none", 0), 12)
     assert request.written == reference_greedy(random_weights(seed=5), SHAPE, prompt_of(5), 12, END, NEVER)
     assert request.extra == 0.25 * request.forwards
-    for kept, hidden, pending in head.seen:
+    for kept, hidden, pending in head.saw:
         assert 1 <= len(hidden) == len(kept) <= 3
         scores = model.transformer.logits(hidden[-1:]).clone()
         scores[:, NEVER] = -torch.inf
@@ -185,7 +186,7 @@ def test_the_index_finds_what_a_scan_finds(seed, shortest):
         index.extend(more)
         row += more
         size = draw.randint(1, 8)
-        assert index.after(size, shortest) == naive_lookup(row, size, {9}, shortest)
+        assert index.after(size, shortest)[0] == naive_lookup(row, size, {9}, shortest)
         assert len(index) == len(row)
 
 

@@ -1,0 +1,121 @@
+"""What a pass costs by the number of tokens it reads: measured once a process, kept on disk, guessed until then.
+
+Knows the transformer and a folder; knows no drafts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from remask.contract.errors import StorageError
+from remask.contract.places import cache_dir
+from remask.engine.models.model import Model
+from remask.engine.models.transformer import Pass, Transformer
+
+log = logging.getLogger(__name__)
+
+SIZES = (1, 2, 4, 8, 16, 24)  # tokens a pass
+CONTEXT = 128  # tokens read before
+ROUNDS = 3  # each size is timed so often, in turn, and the shortest counts
+
+GUESS = {1: 15.0, 2: 15.3, 4: 16.0, 8: 17.5, 16: 21.0, 24: 25.0}
+"""Milliseconds of the default model on two CPU cores in bfloat16; only their ratios matter."""
+
+_MEASURED: dict[str, PassCosts] = {}
+
+
+class PassCosts:
+    """Milliseconds of a pass with its scores, by tokens read; between and beyond the measured sizes a line."""
+
+    def __init__(self, ms: dict[int, float]) -> None:
+        self._sizes = sorted(ms)
+        highest = 0.0
+        self._ms: list[float] = []
+        for size in self._sizes:  # a larger pass that was faster was luck
+            highest = max(highest, ms[size])
+            self._ms.append(highest)
+
+    def ms(self, tokens: float) -> float:
+        """Milliseconds of a pass over so many tokens; 0 of none."""
+        if tokens <= 0:
+            return 0.0
+        right = min(max(bisect_left(self._sizes, tokens), 1), len(self._sizes) - 1)
+        (a, b), (low, high) = self._sizes[right - 1 : right + 1], self._ms[right - 1 : right + 1]
+        return max(self._ms[0], low + (high - low) * (tokens - a) / (b - a))
+
+    def per_row(self) -> float:
+        """Milliseconds that one more token takes in a pass of several."""
+        return (self._ms[-1] - self._ms[0]) / (self._sizes[-1] - self._sizes[0])
+
+    def to_dict(self) -> dict[str, float]:
+        """Milliseconds by size, as JSON values."""
+        return {str(size): round(ms, 3) for size, ms in zip(self._sizes, self._ms, strict=True)}
+
+
+def costs_of(model: Model, patient: bool, spent: Callable[[], bool] = lambda: False) -> PassCosts:
+    """The model's pass costs: what this process or an earlier one measured, or a measurement where one is patient.
+
+    Without patience, or where `spent` says so between two passes, a guess that is asked for again. Nothing depends on
+    these figures but speed.
+    """
+    key = f"{model.fingerprint}-{model.transformer.device}-{torch.get_num_threads()}".replace("/", "_").replace(
+        ":", "_"
+    )
+    if key not in _MEASURED and (stored := _load(key)) is not None:
+        _MEASURED[key] = stored
+    if key not in _MEASURED and patient and (measured := measure(model.transformer, spent)) is not None:
+        _MEASURED[key] = measured
+        _store(key, measured)
+    return _MEASURED.get(key) or PassCosts(GUESS)
+
+
+@torch.inference_mode()
+def measure(transformer: Transformer, spent: Callable[[], bool] = lambda: False) -> PassCosts | None:
+    """Time passes of every size behind a short context; None where `spent` ended it."""
+    cache, device = transformer.new_cache(), transformer.device
+    transformer.forward(Pass.causal([1] * CONTEXT, 0, device), cache)
+    cache.advance(CONTEXT)
+    best = dict.fromkeys(SIZES, float("inf"))
+    for _ in range(ROUNDS):
+        for size in SIZES:
+            if spent():
+                return None
+            step = Pass.causal([1] * size, CONTEXT, device)
+            started = time.perf_counter()
+            transformer.logits(transformer.forward(step, cache)).argmax(-1).tolist()  # waits for a GPU
+            best[size] = min(best[size], (time.perf_counter() - started) * 1000)
+    return PassCosts(best)
+
+
+def _file(key: str) -> Path:
+    return cache_dir() / f"costs-{key}.json"
+
+
+def _load(key: str) -> PassCosts | None:
+    """What an earlier process stored; None where there is nothing that can be used."""
+    try:
+        ms = {int(size): float(value) for size, value in json.loads(_file(key).read_text("utf-8")).items()}
+    except (OSError, StorageError, ValueError, TypeError, AttributeError):
+        return None
+    return PassCosts(ms) if len(ms) > 1 and all(0 < v < float("inf") for v in ms.values()) and min(ms) > 0 else None
+
+
+def _store(key: str, costs: PassCosts) -> None:
+    """Keep the figures for the next process; a disk that refuses is only logged."""
+    try:
+        target = _file(key)
+        handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            json.dump(costs.to_dict(), out)
+        os.replace(unfinished, target)
+    except (OSError, StorageError) as error:
+        log.warning("What a pass costs is measured again next time: %s", error)

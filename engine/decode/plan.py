@@ -1,0 +1,145 @@
+"""Which draft pays: the source and size with the most accepted tokens for the time, from measured costs and rates.
+
+Decides on speed alone: under exact verification the text is the same whatever is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+
+from remask.engine.decode.costs import PassCosts
+from remask.engine.decode.drafters import AheadDrafter, Draft, Drafter
+from remask.engine.decode.rates import Rates
+from remask.engine.decode.regimes.base import Branches
+from remask.engine.decode.request import Request
+
+MEMORY = 0.98  # a round; what the pace is averaged over
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A source that could draft up to `length` tokens, `prices` milliseconds for 0 .. length of them."""
+
+    kind: str
+    length: int
+    prices: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Draft `length` tokens by option number `option`, and read `branches` along; `ms` is what that takes."""
+
+    option: int
+    length: int
+    branches: Branches
+    ms: float
+    worth: float = field(compare=False, default=0.0)
+
+
+class Planner:
+    """Costs, acceptance rates and the pace, kept for all requests of one model.
+
+    Maximising E[tokens] / E[ms] over many rounds is maximising E[tokens] - pace * E[ms] in each, where pace is
+    the best ratio reached: it starts at one token a one-token pass and follows what the rounds bring (Dinkelbach 1967).
+    A draft of k tokens brings 1 + p1 + p1 p2 + ... tokens. A branch behind place j brings, one round later, what its
+    own draft would, times the chance that acceptance ends at j, times the chance that it is wanted then.
+    """
+
+    def __init__(self, costs: PassCosts) -> None:
+        self.costs = costs
+        self.rates = Rates()
+        self._tokens = 10.0
+        self._ms = 10.0 * costs.ms(1)
+        self._wanted = 0.7  # how often what was drafted ahead is taken
+
+    @property
+    def pace(self) -> float:
+        """Tokens a millisecond."""
+        return self._tokens / self._ms
+
+    def best(self, options: Sequence[Option], size: int, ahead: int) -> Plan:
+        """The plan of most worth where `size` tokens may be drafted, and branches may have up to `ahead` masks."""
+        survival = self.rates.survival(AheadDrafter.kind, ahead)
+        gains = [self._wanted * (total - 1.0) for total in accumulate(survival)]  # tokens that m masks will bring
+        row = self.pace * self.costs.per_row()  # what a row costs, in tokens
+        plans = []
+        for number, option in enumerate(options):
+            most = min(option.length, size)
+            survival = self.rates.survival(option.kind, most)
+            for length in range(1 if number else 0, most + 1):
+                # p(acceptance ends at place j)
+                ends = [*(p - q for p, q in pairwise(survival[: length + 1])), survival[length]]
+                branches, later = _branches(ends, gains, row, size)
+                ms = option.prices[length] + self.costs.ms(1 + length + sum(m + 1 for m in branches if m))
+                brings = sum(survival[: length + 1]) + later
+                plans.append(Plan(number, length, branches, ms, worth=brings - self.pace * ms))
+        return max(plans, key=lambda plan: plan.worth)
+
+    def seen(self, kind: str, drafted: int, accepted: int, ms: float) -> None:
+        """A round's outcome: `accepted` of `drafted` tokens, and what it was expected to take."""
+        self.rates.seen(kind, drafted, accepted)
+        self._tokens = MEMORY * self._tokens + accepted + 1
+        self._ms = MEMORY * self._ms + ms
+
+    def used(self, taken: bool) -> None:
+        """Whether a draft that a pass had made ahead was the one taken."""
+        self._wanted = MEMORY * self._wanted + (1 - MEMORY) * taken
+
+
+class PlannedDrafter(Drafter):
+    """Drafts by the plan of most worth among several sources."""
+
+    def __init__(self, drafters: list[Drafter], planner: Planner) -> None:
+        self._drafters = drafters
+        self._planner = planner
+        self._ahead = any(isinstance(d, AheadDrafter) for d in drafters)
+        self._plan = Plan(0, 0, (), 0.0)
+        self._kind = ""
+
+    def propose(self, request: Request, size: int) -> Draft:
+        """See `Drafter`."""
+        planner, policy = self._planner, request.policy
+        free = {n: d.propose(request, size) for n, d in enumerate(self._drafters, 1) if not d.paid}
+        options = [Option("none", 0, [0.0])]
+        for number, drafter in enumerate(self._drafters, 1):
+            if number in free:
+                count = len(free[number].tokens)
+                options.append(Option(free[number].kind, count, [0.0] * (count + 1)))
+            else:
+                prices = [drafter.price(n, planner.costs) for n in range(min(size, policy.canvas) + 1)]
+                options.append(Option(drafter.kind, len(prices) - 1, prices))
+        self._plan = plan = planner.best(options, size, policy.canvas - 1 if self._ahead else 0)
+        self._kind = options[plan.option].kind
+        if request.ahead:
+            planner.used(self._kind == AheadDrafter.kind)
+        if plan.option == 0:
+            return Draft([])
+        draft = free.get(plan.option) or self._drafters[plan.option - 1].propose(request, plan.length)
+        return Draft(draft.tokens[: plan.length], draft.extra, self._kind)
+
+    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+        """See `Drafter`."""
+        return self._plan.branches[: len(draft) + 1]
+
+    def seen(self, drafted: int, accepted: int) -> None:
+        """See `Drafter`."""
+        self._planner.seen(self._kind, drafted, accepted, self._plan.ms)
+
+
+def _branches(ends: list[float], gains: list[float], row: float, size: int) -> tuple[tuple[int, ...], float]:
+    """For each place the masks that bring more than the rows they take, and the tokens that all of them bring.
+
+    ends: the chance of each place; gains: the tokens that 0 .. n masks bring if it comes true; row: in tokens.
+    """
+    branches, later = [], 0.0
+    for place, chance in enumerate(ends):
+        masks, best = 0, 0.0
+        for m in range(1, min(len(gains), size - place)):
+            worth = chance * gains[m] - row * (m + 1)
+            if worth > best:
+                masks, best = m, worth
+        branches.append(masks)
+        later += chance * gains[masks]
+    return tuple(branches), later
