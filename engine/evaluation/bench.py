@@ -130,11 +130,12 @@ def bench_decode(
     )
     runs: dict[str, list[_Run]] = {p.name: [] for p in named}
     session = Session(transformer.new_cache())
+    decoders = {p.name: Decoder(model) for p in named}  # one each: a planner learns from its own rounds
     for policy in named:  # the first passes of a process are slow
-        _decode(model, session, holes[0], policy, max_tokens)
+        _decode(decoders[policy.name], model, session, holes[0], policy, max_tokens)
     for hole in holes:
         for policy in named:
-            runs[policy.name].append(_decode(model, session, hole, policy, max_tokens))
+            runs[policy.name].append(_decode(decoders[policy.name], model, session, hole, policy, max_tokens))
         for policy in named[1:] if model.spec.verifies else []:
             pair = runs[baseline][-1], runs[policy.name][-1]
             if pair[0].tokens != pair[1].tokens:
@@ -157,11 +158,10 @@ def _holes(name: str, text: str) -> list[Hole]:
     return holes
 
 
-def _decode(model: Model, session: Session, hole: Hole, policy: Policy, max_tokens: int) -> _Run:
+def _decode(decoder: Decoder, model: Model, session: Session, hole: Hole, policy: Policy, max_tokens: int) -> _Run:
     asked = CompletionRequest(document=hole.name, language="python", prefix=hole.prefix, suffix=hole.suffix)
     rules = stop_rules(grammar_for_language("python"), asked, model.spec)
     request = Request(session, policy, Budget(max_tokens))
-    decoder = Decoder(model)
     before = decoder.prepare(request, build_prompt(model, hole.prefix, hole.suffix, "python")).passes
     started = time.perf_counter()
     text, _ = decoder.decode(request, rules)
