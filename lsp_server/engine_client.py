@@ -1,7 +1,7 @@
 """The only door to the engine. Knows messages, never LSP; imports nothing of the engine.
 
-`EngineClient` is what the features see. `open_engine` decides where the engine comes from: today each server starts
-one of its own; joining one that runs already belongs there too.
+`EngineClient` is what the features see. `open_engine` decides where the engine comes from: a process that all servers
+of the user with the same options share, or one of this server's own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import asyncio
 import importlib
 import logging
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Protocol
 
 from remask.contract.errors import EngineError, RemaskError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
-from remask.lsp_server.engine_child import EngineChild, service_command
+from remask.lsp_server.engine_child import service_command
 from remask.lsp_server.engine_link import EngineLink, OnDraft
+from remask.lsp_server.engine_share import Place, can_share
+from remask.lsp_server.engine_source import EngineSource, Run
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.status import EngineState
 
@@ -59,24 +62,40 @@ class EngineClient(Protocol):
 
 def open_engine(options: ServerOptions) -> EngineClient:
     """The engine for these options, not started yet."""
-    return ProcessEngine(service_command(options), unload_after_s=options.unload_after_s)
+    command = service_command(options)
+    place = Place(command) if options.share_engine and can_share() else None
+    return ProcessEngine(command, unload_after_s=options.unload_after_s, place=place)
+
+
+class _End(Enum):
+    """How a run of the engine has ended."""
+
+    IDLE = "idle"  # nobody wanted anything for long
+    DIED = "died"
+    LEFT = "left"  # it was another server's, which has gone or put it away
 
 
 class ProcessEngine:
-    """An engine in a child process of ours, spoken to over its socket.
+    """An engine in a process of its own, spoken to over its socket: our child, or that of the server at our `place`.
 
     Requests wait while it loads. If it dies, or does not answer in time and is ended for that, it is started again,
-    after a pause that doubles, and requests answer
-    `Reason.ENGINE` meanwhile; an answer makes good for all deaths before. After `unload_after_s` idle seconds (0 is
-    never) the process is ended, and started again by the next request.
+    after a pause that doubles, and requests answer `Reason.ENGINE` meanwhile; an answer makes good for all deaths
+    before. After `unload_after_s` idle seconds (0 is never) the process is ended, and started again by the next
+    request.
     """
 
-    def __init__(self, command: Sequence[str], *, back_off_s: float = BACK_OFF_S, unload_after_s: float = 0) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        back_off_s: float = BACK_OFF_S,
+        unload_after_s: float = 0,
+        place: Place | None = None,
+    ) -> None:
         self.on_state: OnState = lambda *_: None
-        self._command = command
+        self._source = EngineSource(command, place)
         self._back_off_s = back_off_s
         self._unload_after_s = unload_after_s
-        self._child: EngineChild | None = None
         self._link: EngineLink | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()  # the start that requests wait for is over, well or badly
@@ -85,11 +104,12 @@ class ProcessEngine:
         self._deaths = 0  # since the last answer
         self._stuck = False  # the child that runs or ran last was ended by us
         self._silent_since: float | None = None  # when it was asked what it has not answered yet, a loop's time
+        self._asked_at = float("-inf")  # a loop's time
 
     @property
     def pid(self) -> int | None:
         """The process that runs the model, if one does."""
-        return self._child.pid if self._child else None
+        return self._source.run.pid if self._source.run else None
 
     def start(self) -> None:
         """Start the child and keep it; returns at once."""
@@ -102,14 +122,15 @@ class ProcessEngine:
         self.start()
         self._working += 1
         clock = asyncio.get_running_loop().time
+        self._asked_at = clock()
         patience_s = request.deadline_ms / 1000 + LATE_S
-        asked: tuple[EngineChild | None, float] | None = None
+        asked: tuple[Run | None, float] | None = None
         try:
             async with asyncio.timeout(patience_s):
                 await self._settled.wait()
                 if self._link is None:
                     raise EngineError("The engine is not running.")
-                asked = self._child, clock()
+                asked = self._source.run, clock()
                 if self._silent_since is None:
                     self._silent_since = asked[1]
                 result = await self._link.complete(request, on_draft)
@@ -125,12 +146,14 @@ class ProcessEngine:
         finally:
             self._working -= 1
 
-    def _end_stuck(self, child: EngineChild | None) -> None:
-        """End a child that had its time and did not answer; it counts as one that died."""
-        if child is not None and child is self._child and not self._stuck:
+    def _end_stuck(self, run: Run | None) -> None:
+        """End a run that had its time and did not answer; it counts as one that died. Another's is left alone."""
+        if run is not None and run is self._source.run and not self._stuck:
             log.warning("the engine does not answer and is ended")
             self._stuck, self._silent_since = True, None
-            child.kill()
+            if self._source.is_others:
+                self._source.share_no_more()
+            run.kill()
 
     async def close_document(self, document: str) -> None:
         """Let the engine save what it read of a document; see EngineClient."""
@@ -155,8 +178,14 @@ class ProcessEngine:
             while True:
                 await self._wanted.wait()
                 self.on_state(EngineState.STARTING, "")
-                if await self._run_once():
-                    log.info("the engine was idle and is put away")
+                ended = await self._run_once()
+                if ended is _End.LEFT:
+                    log.info("the engine has left with the server that had started it")
+                    if self._was_asked_lately():
+                        continue
+                    self._wanted.clear()
+                if ended is not _End.DIED:
+                    log.info("the engine is put away")
                     self.on_state(EngineState.UNLOADED, "")
                     continue
                 self._deaths += 1
@@ -179,46 +208,52 @@ class ProcessEngine:
         log.error("%s", sentence)
         self.on_state(EngineState.FAILED, sentence)
 
-    async def _run_once(self) -> bool:
-        """Start the child and stay until it dies, or (True) until it has been idle for long.
-
-        Raises RemaskError when it says that it cannot start.
-        """
-        self._child = child = EngineChild(self._command)
+    async def _run_once(self) -> _End:
+        """Start the engine or join it, and stay until that has ended. Raises RemaskError when it cannot start."""
         self._stuck = False
         # It takes a third of a second: time that the child needs anyway, and the loop must stay free.
         loading = asyncio.ensure_future(asyncio.to_thread(importlib.import_module, "aiohttp"))
-        idle = False
+        ended = _End.DIED
         gone: asyncio.Task[None] | None = None
         try:
-            await child.start()
+            run = await self._source.begin()
             await loading
-            self._link = EngineLink(child.socket)
+            self._link = EngineLink(run.socket)
             self._settled.set()
             self.on_state(EngineState.READY, "")
-            gone = asyncio.ensure_future(child.wait())
-            idle = await self._watch(gone)
-            return idle
+            gone = asyncio.ensure_future(run.wait())
+            if await self._watch(gone):
+                ended = _End.IDLE
+            elif self._source.is_others and not self._stuck:
+                ended = _End.LEFT
+            return ended
         finally:
             if gone is not None:
                 gone.cancel()
-            if idle:
+            if ended is not _End.DIED:
                 self._settled.clear()  # requests wait for the next start
-            link, self._link, self._child = self._link, None, None
+            link, self._link = self._link, None
             if link is not None:
                 await link.close()
-            await child.stop()
+            await self._source.end()
 
     async def _watch(self, gone: asyncio.Task[None]) -> bool:
-        """Wait until the child is gone, or (True) nobody has asked for anything for long."""
+        """Wait until the engine is gone, or (True) nobody has asked for anything for long."""
         while True:
             self._wanted.clear()
             await asyncio.wait((gone,), timeout=self._unload_after_s or None)
             if gone.done():
                 self._wanted.set()
                 return False
-            if self._is_idle():
+            if not self._is_idle() or self._link is None or await self._source.others_ask(self._link):
+                continue
+            if self._is_idle():  # still
                 return True
+
+    def _was_asked_lately(self) -> bool:
+        """Whether this server's user works on, so that the next engine should be ready soon."""
+        since = asyncio.get_running_loop().time() - self._asked_at
+        return bool(self._working) or since < (self._unload_after_s or float("inf"))
 
     def _is_idle(self) -> bool:
         """Whether nobody has asked for anything since the last look, and nobody waits for an answer."""

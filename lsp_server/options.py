@@ -29,6 +29,10 @@ class ServerOptions:
     )
     device: str = field(default="auto", metadata=about(WORD, "Where the model runs: auto, cpu, cuda."))
     dtype: str = field(default="auto", metadata=about(WORD, "The model's number format: auto, float32, bfloat16."))
+    share_engine: bool = field(
+        default=True,
+        metadata=about(FLAG, "Let all editors that want the same model on the same device use one engine."),
+    )
     unload_after_s: int = field(
         default=1800,
         metadata=about(number(0, 604_800), "After how many idle seconds the engine gives its memory back; 0 is never."),
@@ -127,7 +131,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
     return f"Remask has no option '{name:.60}'.{meant} All are listed in docs/settings.md."
 
 
-ENGINE_OPTIONS = ("model", "device", "dtype", "unload_after_s")
+ENGINE_OPTIONS = ("model", "device", "dtype", "share_engine", "unload_after_s")
 """Those that need another engine process when they change."""
 
 

@@ -1,7 +1,8 @@
 """The one thread that runs the model, and the queue before it. Knows neither HTTP nor the model.
 
-One generation at a time: two would share the same cores or the same GPU and both would be late. What the model read of
-a document is put on disk when the document is closed, when nothing is to do for a while, and at the end.
+One generation at a time: two would share the same cores or the same GPU and both would be late. What one server has
+written ahead makes way for what another one's user waits for. What the model read of a document is put on disk when
+the document is closed, when nothing is to do for a while, and at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remask.contract.errors import RemaskError
-from remask.contract.messages import CompletionRequest, CompletionResult
+from remask.contract.messages import CompletionRequest, CompletionResult, Purpose
 from remask.engine.service.completer import Completer, OnDraft, save
 from remask.engine.service.jobs import Closing, Completion, Job, as_remask_error, outcome_of
 
@@ -33,6 +34,7 @@ class ModelWorker:
         self._thread = threading.Thread(target=self._run, name="model", daemon=True)
         self._loaded: asyncio.Future[Mapping[str, Any]] | None = None
         self._unsaved: dict[str, None] = {}  # documents, the one worked on last at the end
+        self._ahead: Completion | None = None  # the request that runs, if nobody waits for it
         self.busy = False
         self.completed = 0
         self.skipped = 0  # cancelled before they started
@@ -51,6 +53,9 @@ class ModelWorker:
 
     async def complete(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
         """Queue the request and wait for its result; cancelling the wait cancels the generation. Raises RemaskError."""
+        ahead = self._ahead
+        if ahead is not None and request.purpose is not Purpose.SPECULATE:
+            ahead.cancelled.set()
         result: CompletionResult = await self._queued(Completion(request, on_draft))
         return result
 
@@ -95,7 +100,10 @@ class ModelWorker:
             self.skipped += 1
             return
         self.busy = True
+        if isinstance(job, Completion) and job.request.purpose is Purpose.SPECULATE:
+            self._ahead = job
         outcome = outcome_of(job, completer)
+        self._ahead = None
         self.busy = False
         if isinstance(job, Completion):
             self.completed += 1

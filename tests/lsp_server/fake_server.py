@@ -2,7 +2,8 @@
 
 `fake_server.py TEXT`: a FakeEngine that answers TEXT, or never where the line before the cursor holds "# wait", or
 where a function is named `wait`; its draft is the first word of TEXT.
-`fake_server.py --process ...`: a real engine process around fake_service.py with the arguments that follow.
+`fake_server.py --process ...`: a real engine process around fake_service.py with the arguments that follow; with
+`--shared ...` it is one that all such servers share.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.lsp_server.engine_client import ProcessEngine
+from remask.lsp_server.engine_share import Place
 from remask.lsp_server.fake_engine import FakeEngine
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.server import RemaskServer, main
@@ -33,8 +35,10 @@ async def answer(request: CompletionRequest) -> CompletionResult:
 
 
 def make_server() -> RemaskServer:
-    if sys.argv[1] == "--process":
-        return RemaskServer(lambda _: ProcessEngine([sys.executable, str(SERVICE), *sys.argv[2:]]), DEFAULTS)
+    if sys.argv[1] in ("--process", "--shared"):
+        command = [sys.executable, str(SERVICE), *sys.argv[2:]]
+        place = Place(command) if sys.argv[1] == "--shared" else None
+        return RemaskServer(lambda _: ProcessEngine(command, place=place), DEFAULTS)
     return RemaskServer(lambda _: FakeEngine(answer, (sys.argv[1].partition(" ")[0],)), DEFAULTS)
 
 

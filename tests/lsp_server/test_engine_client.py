@@ -196,7 +196,7 @@ def test_the_options_reach_the_engines_command() -> None:
     options = ServerOptions(model=Path("/m"), device="cpu", dtype="float32")
     engine = open_engine(options)
     assert isinstance(engine, ProcessEngine)
-    assert " ".join(engine._command).endswith(
+    assert " ".join(engine._source.command).endswith(
         "-m remask.engine.service --device cpu --dtype float32 --model /m".replace("/m", str(Path("/m")))
     )
 

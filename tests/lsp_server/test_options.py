@@ -12,6 +12,7 @@ RIGHT: dict[str, Any] = {
     "model": "/models/x",
     "device": "cpu",
     "dtype": "float32",
+    "shareEngine": False,
     "unloadAfterS": 60,
     "automatic": False,
     "multiline": "never",

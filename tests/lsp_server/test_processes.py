@@ -117,3 +117,28 @@ async def test_both_die_when_the_editors_pipe_closes(connect: Any, runtime_dir: 
     tree = client.tree()
     client.end_input()
     assert await all_gone(tree, 2.0)
+
+
+@pytest.mark.parametrize("end", ["kill", "shut_down"])
+async def test_another_server_takes_over_when_the_one_that_started_the_engine_ends(
+    connect: Any, runtime_dir: Path, end: str
+) -> None:
+    """Report 28."""
+    first, second = await connect("--shared"), await connect("--shared")
+    for client in (first, second):
+        await client.initialize()
+        client.open(URI, "x = ")
+        await client.until(lambda client=client: "is ready" in client.log)
+        assert only_item(await client.complete(URI, 0, 4))[0] == "pass"
+    tree = first.tree()
+    assert (len(tree), len(second.tree())) == (2, 1), "one engine for both"
+    if end == "kill":
+        first.process.kill()
+    else:
+        await first.shut_down()
+    assert await all_gone(tree)
+    await second.until(lambda: "has left" in second.log and "the engine is ready" in second.log)
+    assert only_item(await second.complete(URI, 0, 4, triggerKind=1))[0] == "pass"
+    assert len(second.tree()) == 2
+    assert await second.shut_down() == 0
+    assert not sockets(runtime_dir)

@@ -4,12 +4,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from remask.contract.errors import EngineError, InputError, ModelError, StorageError
-from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.contract.messages import CompletionRequest, CompletionResult, Purpose, Reason
 from remask.engine.service.worker import ModelWorker
 
 
@@ -58,6 +59,19 @@ async def test_cancelling_the_wait_ends_the_generation(worker: ModelWorker, comp
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (await worker.complete(request("next"))).text.startswith("next")
+
+
+async def test_what_is_written_ahead_makes_way_for_what_a_user_waits_for(worker: ModelWorker, completer: Any) -> None:
+    """Several servers share an engine: the window that one types in comes first."""
+    ahead = replace(request("until cancelled"), purpose=Purpose.SPECULATE)
+    first = asyncio.ensure_future(worker.complete(ahead))
+    await entered(completer)
+    second = asyncio.ensure_future(worker.complete(replace(request("also ahead"), purpose=Purpose.SPECULATE)))
+    await asyncio.sleep(0)  # let it reach the queue
+    assert not first.done()
+    assert (await worker.complete(request("now"))).text.startswith("now")
+    assert (await first).reason is Reason.CANCELLED
+    assert (await second).text.startswith("also ahead")
 
 
 async def test_time_in_the_queue_counts(worker: ModelWorker, completer: Any) -> None:

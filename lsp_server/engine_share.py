@@ -1,0 +1,132 @@
+"""One engine for all servers of a user that want the same one: who starts it, and how the others find it.
+
+The server that holds a place's lock starts the engine and writes down where it listens; the others read that and join
+it. The lock is the system's, so it is free as soon as its holder is gone, however that went. An engine ends with the
+server that has started it; one of the others starts the next. Knows processes and files, no requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from remask.contract.places import config_dir, runtime_dir
+
+LOOK_AGAIN_S = 0.1  # for an engine that another server is starting
+WATCH_S = 0.5  # between two looks at whether another server's engine still runs
+
+
+class Place:
+    """Where the servers that want the engine of one command meet. Its methods raise OSError and StorageError."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._lock: IO[str] | None = None
+        self._note = Path()  # of the run that was last begun
+
+    def take(self) -> bool:
+        """Whether it is this server that has to start the engine, from now until `leave`."""
+        if self._lock is not None:
+            return True
+        self._note = runtime_dir() / f"engine-{self._key()}.json"
+        lock = self._note.with_suffix(".lock").open("a")
+        if _locks(lock):
+            self._lock = lock
+            return True
+        lock.close()
+        return False
+
+    def publish(self, socket: str, pid: int) -> None:
+        """Tell the others where the engine listens."""
+        new = self._note.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps({"socket": socket, "pid": pid}), "utf-8")
+        new.replace(self._note)
+
+    def find(self) -> JoinedEngine | None:
+        """The engine that another server has started, if it runs."""
+        try:
+            values = json.loads(self._note.read_text("utf-8"))
+            engine = JoinedEngine(str(values["socket"]), int(values["pid"]))
+        except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+            return None
+        return engine if engine.runs and Path(engine.socket).is_socket() else None
+
+    def leave(self) -> None:
+        """Let another server start the next engine."""
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                self._note.unlink(missing_ok=True)
+            self._lock.close()
+            self._lock = None
+
+    def _key(self) -> str:
+        """Tells the command, our version and what the user has chosen (`remask model use`)."""
+        chosen = [f"{one.name} {one.stat().st_mtime_ns}" for one in sorted(config_dir().iterdir())]
+        words = "\0".join([*self._command, _version(), *chosen])
+        return hashlib.sha256(words.encode()).hexdigest()[:12]
+
+
+class JoinedEngine:
+    """A run of the engine that another server has started; like an EngineChild, but that it is not ours to end."""
+
+    def __init__(self, socket: str, pid: int) -> None:
+        self.socket = socket
+        self.pid: int | None = pid
+        self._process = psutil.Process(pid)  # knows it from a later one with this number
+        self._left = asyncio.Event()
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process is there."""
+        try:
+            return bool(self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE)
+        except psutil.Error:
+            return False
+
+    async def wait(self) -> None:
+        """Wait until the process is gone, or until we have turned away from it."""
+        while self.runs and not self._left.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._left.wait(), WATCH_S)
+
+    def kill(self) -> None:
+        """Turn away from it."""
+        self._left.set()
+
+    async def stop(self) -> None:
+        """Nothing is ours to end."""
+
+
+def can_share() -> bool:
+    """Whether this system has the locks that sharing needs."""
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _locks(file: IO[str]) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _version() -> str:
+    try:
+        return version("remask")
+    except PackageNotFoundError:
+        return ""

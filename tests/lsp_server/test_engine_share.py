@@ -1,0 +1,187 @@
+"""One engine for several servers: who starts it, who joins it, and what happens when one of them goes.
+
+Report 28: a gigabyte for each editor is what people complain of most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.contract.places import config_dir
+from remask.lsp_server.engine_client import ProcessEngine, open_engine
+from remask.lsp_server.engine_share import Place
+from remask.lsp_server.options import ServerOptions
+from remask.lsp_server.status import EngineState
+
+SERVICE = Path(__file__).with_name("fake_service.py")
+Start = Callable[..., ProcessEngine]
+
+
+@pytest.fixture
+async def start(runtime_dir: Path) -> AsyncIterator[Start]:
+    """`start(*ARGUMENTS)`: an engine as one server sees it; the same arguments share a process."""
+    engines: list[ProcessEngine] = []
+
+    def make(*arguments: str, unload_after_s: float = 0) -> ProcessEngine:
+        command = [sys.executable, str(SERVICE), *arguments]
+        place = Place(command)
+        engines.append(ProcessEngine(command, back_off_s=0.01, unload_after_s=unload_after_s, place=place))
+        return engines[-1]
+
+    yield make
+    pids = {engine.pid for engine in engines if engine.pid}
+    for engine in engines:
+        await engine.close()
+    assert not [pid for pid in pids if psutil.pid_exists(pid)], "no process is left"
+    assert not left_in(runtime_dir)
+
+
+def left_in(folder: Path) -> list[Path]:
+    return [*folder.glob("*.sock"), *folder.glob("*.json")]
+
+
+async def complete(engine: ProcessEngine, prefix: str = "x = ", **fields: Any) -> CompletionResult:
+    return await engine.complete(CompletionRequest(document="d", language="python", prefix=prefix, **fields))
+
+
+async def answers(engine: ProcessEngine) -> None:
+    """Wait until the engine answers (again)."""
+    async with asyncio.timeout(20):
+        while (await complete(engine)).reason is Reason.ENGINE:  # noqa: ASYNC110 - another process decides
+            await asyncio.sleep(0.01)
+
+
+async def two(start: Start) -> tuple[ProcessEngine, ProcessEngine]:
+    """The engine of the server that has started it, and the same of another server."""
+    owner, guest = start(), start()
+    await answers(owner)
+    await answers(guest)
+    return owner, guest
+
+
+async def test_two_servers_share_a_process(start: Start) -> None:
+    owner, guest = await two(start)
+    assert owner.pid == guest.pid
+    pid = owner.pid
+    await guest.close()
+    assert pid
+    assert psutil.pid_exists(pid)
+    assert (await complete(owner)).text == "pass"
+
+
+async def test_all_that_start_at_once_end_with_one_process(start: Start) -> None:
+    engines = [start() for _ in range(4)]
+    results = await asyncio.gather(*(complete(engine) for engine in engines))
+    assert {result.text for result in results} == {"pass"}
+    assert len({engine.pid for engine in engines}) == 1
+
+
+async def test_the_next_server_starts_the_next_engine(start: Start) -> None:
+    owner, guest = await two(start)
+    last = start()
+    await answers(last)
+    states: list[EngineState] = []
+    guest.on_state = lambda state, _: states.append(state)
+    old = owner.pid
+    await owner.close()
+    await answers(guest)
+    await answers(last)
+    assert guest.pid == last.pid != old
+    assert EngineState.GONE not in states, "nothing has failed"
+
+
+async def test_an_engine_that_dies_is_started_again_for_all(start: Start) -> None:
+    owner, guest = await two(start)
+    assert owner.pid
+    psutil.Process(owner.pid).kill()
+    await answers(owner)
+    await answers(guest)
+    assert owner.pid == guest.pid
+
+
+async def test_other_options_and_other_choices_are_another_engine(start: Start, tmp_path: Path) -> None:
+    owner, other = start(), start("--note", str(tmp_path / "note"))
+    await answers(owner)
+    await answers(other)
+    assert owner.pid != other.pid
+    (config_dir() / "model").write_text("another")
+    third = start()
+    await answers(third)
+    assert third.pid not in (owner.pid, other.pid)
+
+
+async def test_an_engine_that_others_use_is_not_put_away(start: Start) -> None:
+    owner, guest = await two(start)
+    assert owner._link is not None
+    await owner._source.others_ask(owner._link)
+    assert not await owner._source.others_ask(owner._link), "nobody asked since"
+    await complete(guest)
+    assert await owner._source.others_ask(owner._link)
+    assert guest._link is not None
+    assert not await guest._source.others_ask(guest._link), "a guest puts nothing away"
+
+
+async def test_an_idle_engine_is_put_away_for_all_and_comes_back(start: Start) -> None:
+    owner, guest = start(unload_after_s=0.05), start(unload_after_s=0.05)
+    unloaded = [asyncio.Event(), asyncio.Event()]
+    for engine, event in zip((owner, guest), unloaded, strict=True):
+        engine.on_state = lambda state, _, event=event: event.set() if state is EngineState.UNLOADED else None
+    await asyncio.gather(complete(owner), complete(guest))
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(event.wait() for event in unloaded))
+    results = await asyncio.gather(complete(owner), complete(guest))
+    assert {result.reason for result in results} == {Reason.END}
+
+
+async def test_a_guest_turns_away_from_an_engine_that_is_stuck(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, guest = await two(start)
+    with monkeypatch.context() as patch:
+        patch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
+        patch.setattr("remask.lsp_server.engine_client.STUCK_S", 0.0)
+        assert (await complete(guest, "# deaf", deadline_ms=50)).reason is Reason.ENGINE
+    await answers(guest)
+    assert guest.pid != owner.pid
+    assert owner.pid
+    assert psutil.pid_exists(owner.pid), "it is not the guest's to end"
+
+
+async def test_where_no_place_can_be_had_each_server_has_its_own(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Place) -> bool:
+        raise PermissionError
+
+    monkeypatch.setattr(Place, "take", refuse)
+    owner, guest = await two(start)
+    assert owner.pid != guest.pid
+
+
+def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
+    first, second = Place(["x"]), Place(["x"])
+    assert first.take()
+    assert not second.take()
+    assert second.find() is None, "it is not ready yet"
+    first.publish(str(runtime_dir / "no.sock"), os.getpid())
+    assert second.find() is None, "nobody listens"
+    (note,) = runtime_dir.glob("*.json")
+    for nonsense in ("", "[]", "{}", '{"socket": "x", "pid": 99999999}', '{"socket": 1, "pid": "x"}'):
+        note.write_text(nonsense)
+        assert second.find() is None
+    first.leave()
+    assert second.take()
+    second.leave()
+
+
+def test_sharing_is_an_option() -> None:
+    shared, own = open_engine(ServerOptions()), open_engine(ServerOptions(share_engine=False))
+    assert isinstance(shared, ProcessEngine)
+    assert isinstance(own, ProcessEngine)
+    assert shared._source._place is not None
+    assert own._source._place is None
