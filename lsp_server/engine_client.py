@@ -127,13 +127,19 @@ class ProcessEngine:
         asked: tuple[Run | None, float] | None = None
         try:
             async with asyncio.timeout(patience_s):
-                await self._settled.wait()
-                if self._link is None:
-                    raise EngineError("The engine is not running.")
-                asked = self._source.run, clock()
-                if self._silent_since is None:
-                    self._silent_since = asked[1]
-                result = await self._link.complete(request, on_draft)
+                while True:
+                    await self._settled.wait()
+                    if self._link is None:
+                        raise EngineError("The engine is not running.")
+                    asked = self._source.run, clock()
+                    if self._silent_since is None:
+                        self._silent_since = asked[1]
+                    try:
+                        result = await self._link.complete(request, on_draft)
+                        break
+                    except EngineError as error:
+                        if error.__cause__ is None or not await self._source.has_left(asked[0]):
+                            raise
                 self._deaths, self._silent_since = 0, None
                 return result
         except TimeoutError:
@@ -170,6 +176,7 @@ class ProcessEngine:
             if not self._keeper.cancelling():  # a second time would cut its cleaning up short
                 self._keeper.cancel()
             await asyncio.wait((self._keeper,))
+        await self._source.end()  # in case that cut its cleaning up short
         self._settled.set()
 
     async def _keep(self) -> None:

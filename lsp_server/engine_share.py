@@ -22,7 +22,7 @@ import psutil
 from remask.contract.places import config_dir, runtime_dir
 
 LOOK_AGAIN_S = 0.1  # for an engine that another server is starting
-WATCH_S = 0.5  # between two looks at whether another server's engine still runs
+WATCH_S = 0.2  # between two looks at whether another server's engine still runs
 
 
 class Place:
@@ -82,7 +82,8 @@ class JoinedEngine:
         self.socket = socket
         self.pid: int | None = pid
         self._process = psutil.Process(pid)  # knows it from a later one with this number
-        self._left = asyncio.Event()
+        self._turned_away = False
+        self._wake = asyncio.Event()
 
     @property
     def runs(self) -> bool:
@@ -94,13 +95,19 @@ class JoinedEngine:
 
     async def wait(self) -> None:
         """Wait until the process is gone, or until we have turned away from it."""
-        while self.runs and not self._left.is_set():
+        while self.runs and not self._turned_away:
+            self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._left.wait(), WATCH_S)
+                await asyncio.wait_for(self._wake.wait(), WATCH_S)
+
+    def look(self) -> None:
+        """Let `wait` look at once."""
+        self._wake.set()
 
     def kill(self) -> None:
         """Turn away from it."""
-        self._left.set()
+        self._turned_away = True
+        self._wake.set()
 
     async def stop(self) -> None:
         """Nothing is ours to end."""

@@ -18,6 +18,7 @@ from remask.lsp_server.engine_share import LOOK_AGAIN_S, JoinedEngine, Place
 log = logging.getLogger(__name__)
 
 Run = EngineChild | JoinedEngine
+LEAVES_WITHIN_S = 1.0  # from its socket's end to its own
 
 
 class EngineSource:
@@ -47,12 +48,25 @@ class EngineSource:
         return child
 
     async def end(self) -> None:
-        """End the run if it is ours, else turn away from it; fine if there is none."""
-        run, self.run = self.run, None
-        if run is not None:
-            await run.stop()
+        """End the run if it is ours, else turn away from it; fine if there is none, and after it was cut short."""
+        if self.run is not None:
+            await self.run.stop()
+            self.run = None
         if self._place is not None:
             self._place.leave()
+
+    async def has_left(self, run: Run | None) -> bool:
+        """Whether a run that does not answer was another server's and ends; returns when the next may be waited for."""
+        if not isinstance(run, JoinedEngine):
+            return False
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(run.wait(), LEAVES_WITHIN_S)
+        if run.runs:
+            return False
+        while self.run is run:
+            run.look()
+            await asyncio.sleep(0)
+        return True
 
     def share_no_more(self) -> None:
         """Begin only runs of our own from now on."""

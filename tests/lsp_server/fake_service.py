@@ -11,6 +11,7 @@ from pathlib import Path
 
 from remask.contract.errors import ModelError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.contract.places import runtime_dir
 from remask.engine.service.process import leave, serve
 
 
@@ -21,6 +22,7 @@ class ScriptedCompleter:
         self.saved: list[str] = []
         self.forgotten: list[str] = []
         self.note = note
+        self.waited = runtime_dir() / "waited"
 
     def save(self, document: str) -> None:
         self.saved.append(document)
@@ -42,7 +44,7 @@ class ScriptedCompleter:
             while not cancelled():
                 time.sleep(0.001)
             text, reason = "", Reason.CANCELLED
-        elif "# deaf" in wish:
+        elif self.is_deaf_to(wish):
             threading.Event().wait()
         elif "# die" in wish:
             os._exit(9)
@@ -56,6 +58,12 @@ class ScriptedCompleter:
         elif "# deadline" in wish:
             text = str(request.deadline_ms)
         return CompletionResult(text=text, reason=reason, language=request.language)
+
+    def is_deaf_to(self, wish: str) -> bool:
+        first = "# once" in wish and not self.waited.exists()
+        if first:
+            self.waited.touch()
+        return first or "# deaf" in wish
 
     def describe(self) -> dict[str, str]:
         return {"model": "scripted"}

@@ -99,6 +99,16 @@ async def test_the_next_server_starts_the_next_engine(start: Start) -> None:
     assert EngineState.GONE not in states, "nothing has failed"
 
 
+async def test_a_request_is_asked_again_when_the_engine_leaves_meanwhile(start: Start) -> None:
+    owner, guest = await two(start)
+    task = asyncio.ensure_future(complete(guest, "# once", deadline_ms=60_000))
+    assert owner._link is not None
+    while not await owner._link.completed() > 2:  # noqa: ASYNC110 - another process decides
+        await asyncio.sleep(0.01)
+    await owner.close()
+    assert (await task).text == "pass", "by an engine of our own"
+
+
 async def test_an_engine_that_dies_is_started_again_for_all(start: Start) -> None:
     owner, guest = await two(start)
     assert owner.pid
