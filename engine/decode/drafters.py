@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.costs import PassCosts
 from remask.engine.decode.denoise import Enough
@@ -68,12 +70,32 @@ class CanvasDrafter(Drafter):
     def propose(self, request: Request, size: int) -> Draft:
         """See `Drafter`."""
         size = min(size, request.policy.canvas)
-        canvas = self._reader.canvas(request, size) if size else Canvas(0, self._reader.spec.mask_id)
+        canvas = self._canvas(request, size) if size else Canvas(0, self._reader.spec.mask_id)
         return Draft(self._reader.denoise(request, canvas, self._enough).leading_run(), kind=self.kind)
+
+    def _canvas(self, request: Request, size: int) -> Canvas:
+        return self._reader.canvas(request, size)
 
     def price(self, size: int, costs: PassCosts) -> float:
         """One pass over the canvas; further ones are rare where a draft is verified."""
         return costs.ms(size)
+
+
+class SeededDrafter(CanvasDrafter):
+    """Denoises a canvas whose first positions hold what is looked up; masks are only what stands behind that."""
+
+    kind = Source.SEEDED.value
+
+    def __init__(self, reader: Reader, enough: Enough, lookup: LookupDrafter) -> None:
+        super().__init__(reader, enough)
+        self._lookup = lookup
+
+    def _canvas(self, request: Request, size: int) -> Canvas:
+        canvas = super()._canvas(request, size)
+        start = self._lookup.propose(request, size).tokens[: len(canvas)]
+        known = torch.arange(len(canvas)) < len(start)
+        canvas.commit(torch.tensor([*start, *canvas.filled()[len(start) :]]), known.float(), known)
+        return canvas
 
 
 class AheadDrafter(Drafter):
@@ -156,10 +178,12 @@ def drafters_for(request: Request, reader: Reader, enough: Enough) -> list[Draft
     policy = request.policy
     # A single token's match is worth less than what other sources draft, unless a plan weighs them.
     shortest = 1 if policy.planned or policy.sources[-1] is Source.LOOKUP else 2
+    lookup = LookupDrafter(reader, request.guess, shortest)
     makers: dict[Source, Callable[[], Drafter]] = {
         Source.NONE: Drafter,
         Source.CANVAS: lambda: CanvasDrafter(reader, enough),
         Source.AHEAD: AheadDrafter,
-        Source.LOOKUP: lambda: LookupDrafter(reader, request.guess, shortest),
+        Source.LOOKUP: lambda: lookup,
+        Source.SEEDED: lambda: SeededDrafter(reader, enough, lookup),
     }
     return [makers[source]() for source in policy.sources]

@@ -46,6 +46,7 @@ class Source(StrEnum):
     CANVAS = "canvas"  # passes of their own over a canvas of masks
     AHEAD = "single_pass"  # the pass that verifies one draft drafts the next one, too
     LOOKUP = "lookup"  # what followed the newest tokens where they stood before
+    SEEDED = "seeded"  # a canvas that starts with what is looked up instead of masks
 
 
 class Plan(StrEnum):
@@ -185,8 +186,10 @@ def policy_named(name: str, spec: ModelSpec) -> Policy:
     Raises InputError for an unknown policy or parameter, one outside its bounds, and a policy that does what the
     weights cannot.
     """
-    base, _, parameters = name.partition(":")
-    wanted = spec.policy if base == "default" else base
+    wanted, _, parameters = name.partition(":")
+    if wanted == "default":
+        wanted, _, own = spec.policy.partition(":")
+        parameters = ",".join(p for p in (own, parameters) if p)
     policy = POLICIES.get(wanted)
     if policy is None:
         raise InputError(f"There is no policy {wanted!r}; there are {', '.join(POLICIES)}.")

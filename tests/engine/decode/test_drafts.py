@@ -9,7 +9,7 @@ from reference import reference_greedy, reference_logits
 from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_model, tiny_model
 
 from remask.contract.messages import Reason
-from remask.engine.decode.drafters import Draft, Drafter, LookupDrafter
+from remask.engine.decode.drafters import Draft, Drafter, LookupDrafter, drafters_for
 from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Plan, Policy
@@ -36,6 +36,7 @@ EVERY = [
     policy("lookup+single_pass", 3),
     policy("lookup+single_pass", 2, lookup=20),
     policy("single_pass+canvas", 3),
+    policy("seeded", 4, passes=2),
     policy("lookup+single_pass+canvas", 8, plan=Plan.MEASURED),
 ]
 
@@ -112,6 +113,18 @@ def test_a_text_that_repeats_itself_is_looked_up():
     (wrote, _), request = run(scripted_model(text, len(CODE)), CODE, policy("lookup", 0), 100)
     assert wrote == text
     assert request.forwards < 0.6 * len(text)
+
+
+def test_a_seeded_canvas_keeps_what_is_looked_up_and_predicts_the_rest():
+    text = "ab = cd; ab = cd; ab"
+    model = scripted_model(text, 1 + len(text) - 4, doubts=frozenset(range(99)))
+    request = Request(Session(model.transformer.new_cache()), policy("seeded", 8), Budget(24))
+    decoder = Decoder(model)
+    decoder.prepare(request, Prompt([PREFIX, *text[:-4].encode()]))
+    (drafter,) = drafters_for(request, decoder._reader, lambda _: False)
+    assert bytes(drafter.propose(request, 3).tokens) == b"; a"  # found, not predicted
+    assert request.forwards == 1
+    assert len(drafter.propose(request, 8).tokens) == 8
 
 
 def test_branch_scores_are_those_of_a_canvas_behind_the_accepted_tokens():

@@ -80,3 +80,9 @@ def test_wrong_parameters_are_refused_by_name_and_range(text, says):
 def test_only_causal_checkpoints_draft_in_a_single_pass():
     with pytest.raises(InputError, match="in one pass"):
         policy_named("single_pass", replace(SPEC, regime=Regime.STRICT_CAUSAL))
+
+
+def test_a_checkpoints_own_policy_may_have_parameters():
+    policy = policy_named("default:canvas=5", replace(SPEC, policy="lookup:lookup=4,canvas=3"))
+    assert (policy.name, policy.draft, policy.lookup, policy.canvas) == ("default:canvas=5", "lookup", 4, 5)
+    assert policy_named("default", replace(SPEC, policy="lookup:lookup=4")).lookup == 4
