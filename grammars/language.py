@@ -85,6 +85,25 @@ class NodeRules:
 
 
 @dataclass(frozen=True, slots=True)
+class NameRules:
+    """Where names are defined and used; `engine/judge/scope.py` reads it, docs/grammars.md describes the entries."""
+
+    identifiers: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    binds: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    inherits: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    builtins: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GateRules:
     """How the end gate judges this language; see docs/grammars.md."""
 
@@ -108,6 +127,7 @@ class Grammar:
     placeholders: PlaceholderRules
     nodes: NodeRules
     gate: GateRules
+    names: NameRules = NameRules()
     declaration_extensions: tuple[str, ...] = ()  # of files that hold no function bodies
 
     def __hash__(self) -> int:
