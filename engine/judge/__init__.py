@@ -1,1 +1,1 @@
-"""What a draft is judged by. Knows text and grammars, never the model."""
+"""What a draft is judged by: text and grammars, and the corrector head, a function of the model's states."""

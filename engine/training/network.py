@@ -37,6 +37,13 @@ class Network:
         exponent = torch.arange(0, shape.head_dim, 2, dtype=torch.float32, device=self.device) / shape.head_dim
         self._frequency = (shape.rope_theta**-exponent).repeat(2)
 
+    @classmethod
+    def fixed(cls, shape: Shape, weights: Mapping[str, Tensor], *, dtype: torch.dtype) -> Network:
+        """A network that learns nothing: all its weights are held in `dtype`."""
+        network = cls(shape, weights, dtype=dtype)
+        network.frozen, network.learned = {name: w.to(dtype) for name, w in weights.items()}, {}
+        return network
+
     @property
     def device(self) -> torch.device:
         """Where the weights live."""

@@ -39,5 +39,9 @@ def network(rank: int = 4, dtype: torch.dtype = torch.float32, seed: int = 0) ->
     return Network(SHAPE, random_weights(seed=seed), rank=rank, dtype=dtype)
 
 
+def fixed_network(seed: int = 0) -> Network:
+    return Network.fixed(SHAPE, random_weights(seed=seed), dtype=torch.float32)
+
+
 def batches(recipe: Recipe = RECIPE, rows: int = 6) -> Batches:
     return Batches(split(rows), recipe, MASK)
