@@ -6,6 +6,7 @@ import click
 
 from remask.cli.train_adapt import adapt
 from remask.cli.train_corpus import corpus
+from remask.cli.train_corrector import corrector
 from remask.cli.train_run import plot, run
 
 
@@ -15,6 +16,7 @@ def train() -> None:
 
 
 train.add_command(corpus)
+train.add_command(corrector)
 train.add_command(run)
 train.add_command(plot)
 train.add_command(adapt)
