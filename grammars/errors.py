@@ -59,20 +59,29 @@ def true_errors(grammar: Grammar, source: bytes) -> tuple[TrueError, ...]:
 def viable_prefix(grammar: Grammar, text: str) -> bool:
     """Whether `text` can still become a valid one by adding to its end, as far as the parser can tell.
 
-    True where there is no true error, where it lies at the end (a token that may still grow: `i`, `in`), or where the
-    text ends inside a string that starts before it. Raises as `true_errors` does.
+    See `first_break`; raises as `true_errors` does.
     """
-    errors = true_errors(grammar, encode(text))
-    if not errors:
-        return True
+    return first_break(grammar, text) is None
+
+
+def first_break(grammar: Grammar, text: str) -> int | None:
+    """Where `text` stops being the beginning of a program: the byte of its first true error, or None.
+
+    An error at the end does not count (a token that may still grow: `i`, `in`), nor does one in a string that
+    starts before it and may still be closed. Raises as `true_errors` does.
+    """
     source = encode(text)
+    errors = true_errors(grammar, source)
+    if not errors:
+        return None
     first = errors[0].offset
     rest = source[first:].decode("utf-8", "replace")
     if not rest.strip() or _GROWING.fullmatch(rest):
-        return True
+        return None
     open_at = scan(grammar, text).open_at
     string = len(encode(text[:open_at]))
-    return open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None)
+    unclosed = open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None)
+    return None if unclosed else first
 
 
 class _Listener:
