@@ -75,9 +75,10 @@ def distinct(attempts: list[Attempt]) -> list[Attempt]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """How an engine is made. `model`: a checkpoint folder, the default model where None."""
+    """How an engine is made. `model`: a checkpoint folder, the default model where None; `adapter`: one over it."""
 
     model: Path | None = None
+    adapter: Path | None = None
     device: str = "auto"
     dtype: str = "auto"
     cache: bool = True  # keep KV on disk between processes

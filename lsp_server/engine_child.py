@@ -40,7 +40,11 @@ def service_command(options: ServerOptions) -> list[str]:
         "--dtype",
         options.dtype,
     ]
-    return command if options.model is None else [*command, "--model", str(options.model)]
+    if options.model is not None:
+        command += ["--model", str(options.model)]
+    if options.adapter is not None:
+        command += ["--adapter", str(options.adapter)]
+    return command
 
 
 class EngineChild:

@@ -27,6 +27,9 @@ class ServerOptions:
     model: Path | None = field(
         default=None, metadata=about(FOLDER, "A checkpoint's folder. Empty: the model that ships with Remask.")
     )
+    adapter: Path | None = field(
+        default=None, metadata=about(FOLDER, "A folder with a LoRA adapter, which is merged into the model.")
+    )
     device: str = field(default="auto", metadata=about(WORD, "Where the model runs: auto, cpu, cuda."))
     dtype: str = field(default="auto", metadata=about(WORD, "The model's number format: auto, float32, bfloat16."))
     share_engine: bool = field(
@@ -131,7 +134,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
     return f"Remask has no option '{name:.60}'.{meant} All are listed in docs/settings.md."
 
 
-ENGINE_OPTIONS = ("model", "device", "dtype", "share_engine", "unload_after_s")
+ENGINE_OPTIONS = ("model", "adapter", "device", "dtype", "share_engine", "unload_after_s")
 """Those that need another engine process when they change."""
 
 

@@ -19,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def load() -> Completer:
         from remask.engine.api import Engine, EngineOptions
 
-        return Engine.load(EngineOptions(model=options.model, device=options.device, dtype=options.dtype))
+        given = EngineOptions(model=options.model, adapter=options.adapter, device=options.device, dtype=options.dtype)
+        return Engine.load(given)
 
     return serve(options.socket, load)
 
@@ -31,6 +32,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--socket", type=Path, required=True, help="where to listen")
     parser.add_argument("--model", type=Path, help="a checkpoint's folder (default: the one that ships with Remask)")
+    parser.add_argument("--adapter", type=Path, help="a folder with a LoRA adapter that is merged into it")
     parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
     parser.add_argument("--dtype", default="auto", help="float32, bfloat16, float16 or auto")
     return parser.parse_args(arguments)

@@ -276,3 +276,8 @@ def test_a_folder_that_is_opened_cannot_put_its_own_modules_into_the_engine(tmp_
     command = service_command(ServerOptions())
     subprocess.run([*command, "--help"], cwd=tmp_path, capture_output=True, timeout=60)
     assert not (tmp_path / "ran").exists()
+
+
+def test_the_engine_is_told_of_model_and_adapter() -> None:
+    options = ServerOptions(model=Path("/models/m"), adapter=Path("/adapters/a"))
+    assert service_command(options)[-4:] == ["--model", "/models/m", "--adapter", "/adapters/a"]

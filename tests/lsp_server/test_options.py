@@ -10,6 +10,7 @@ from remask.lsp_server.options import ServerOptions, kind_of, wire_name
 
 RIGHT: dict[str, Any] = {
     "model": "/models/x",
+    "adapter": "/models/adapter",
     "device": "cpu",
     "dtype": "float32",
     "shareEngine": False,
@@ -42,7 +43,7 @@ def test_every_option_goes_the_way_from_the_wire(one: Any) -> None:
     value = RIGHT[wire_name(one.name)]
     options, wrong = ServerOptions().updated({wire_name(one.name): value})
     assert not wrong
-    expected = Path(value) if one.name == "model" else tuple(value) if isinstance(value, list) else value
+    expected = Path(value) if one.name in ("model", "adapter") else tuple(value) if isinstance(value, list) else value
     assert getattr(options, one.name) == expected != one.default
 
 
