@@ -84,5 +84,8 @@ def step(
     window = first_window(canvas.open, reader.spec.sub_block, start=len(request.pending))
     look = Look(probability, spread, window, progress.step, progress.steps)
     calm = progress.stability and progress.stability.reached(predicted, float(spread[canvas.open].mean()))
-    canvas.commit(predicted, probability, canvas.open.clone() if everything or calm else chosen(look, policy))
+    committed = canvas.open.clone() if everything or calm else chosen(look, policy)
+    canvas.commit(predicted, probability, committed)
+    if request.trace is not None:
+        request.trace.denoised(len(request.written), canvas, predicted, probability, committed)
     progress.step += 1

@@ -6,6 +6,7 @@ tokens equal greedy one-token-a-pass decoding of the same weights.
 
 from __future__ import annotations
 
+import math
 import time
 from functools import partial
 
@@ -73,6 +74,9 @@ class Decoder:
         tokens = self._to_end(draft.tokens[:size])
         taken = self._reader.verify(request, tokens, drafter.branches(request, tokens, size))
         drafter.seen(len(tokens), len(taken) - 1)
+        if request.trace is not None:
+            sure = [math.exp(one) for one in request.sureness[-len(taken) :]]
+            request.trace.verified(len(request.written), draft.kind, tokens, taken, sure)
         return self._take(request, taken, rules)
 
     def _drafter(self, request: Request, enough: Enough) -> Drafter:

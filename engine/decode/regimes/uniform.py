@@ -76,6 +76,9 @@ class UniformReader(Reader):
             fresh = torch.randint(0, vocab, (len(canvas),), generator=generator, device=device)
             current = torch.where(accepted, sampled, fresh)
             best = logits[0].argmax(-1)
+            if request.trace is not None:
+                sure = probability.amax(-1).cpu()
+                request.trace.denoised(len(request.written), canvas, best.cpu(), sure, accepted.cpu())
             if stable.reached(best, float(spread.mean())):
                 break
             conditioning = logits.to(self._gemma.embedding_dtype)
