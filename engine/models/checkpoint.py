@@ -45,13 +45,14 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 def read_weights(folder: Path, shape: Shape, *, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
     """All tensors that `shape` needs, in `dtype` on `device`.
 
-    An int8 matrix [out, in] with float32 `<name>_scale` [out] stands for int8 * scale[:, None]. Raises
-    ModelError for missing, damaged, superfluous or misshapen tensors; nothing is kept then.
+    An int8 matrix [out, in] with float32 `<name>_scale` [out] stands for int8 * scale[:, None]. With `dtype` int8
+    matrices stay (or become, rounded) such pairs and all else is float32. Raises ModelError for missing, damaged,
+    superfluous or misshapen tensors; nothing is kept then.
     """
     shards = _shards(folder)
     shape = _as_stored(shape, {name for names in shards.values() for name in names})
-    weights = _allocate(expected_tensors(shape), dtype, device)
-    missing = set(weights)
+    weights = _allocate_all(expected_tensors(shape), dtype, device)
+    missing = {name for name in weights if not name.endswith("_scale")}
     sums = _checksums(folder)
     for path, names in shards.items():
         _verify(path, sums.get(path.name))
@@ -61,7 +62,7 @@ def read_weights(folder: Path, shape: Shape, *, dtype: torch.dtype, device: torc
             raise ModelError(f"The shard {path.name} holds {unknown[0]!r}, which the model does not have.")
         with _open(path) as shard:
             for name in (n for n in names if not n.endswith("_scale")):
-                _read_tensor(shard, path.name, name, weights[name])
+                _read_tensor(shard, path.name, name, weights[name], weights.get(f"{name}_scale"))
                 missing.discard(name)
     if missing:
         raise ModelError(f"The checkpoint in {folder} lacks {min(missing)!r} ({len(missing)} tensors missing).")
@@ -128,6 +129,17 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def holds_int8(folder: Path) -> bool:
+    """Whether the matrices are stored as int8 rows, as the default model's are. Raises ModelError."""
+    names = [(path, name) for path, names in _shards(folder).items() for name in names if name.endswith("_scale")]
+    if not names or not names[0][0].is_file():
+        return False
+    path, name = names[0]
+    with _open(path) as shard:
+        matrix = name.removesuffix("_scale")
+        return matrix in set(shard.keys()) and shard.get_slice(matrix).get_dtype() == "I8"
+
+
 def _shards(folder: Path) -> dict[Path, list[str]]:
     if (folder / INDEX).is_file():
         try:
@@ -161,6 +173,15 @@ def _refuse_foreign_scales(path: Path, names: list[str]) -> None:
                 raise ModelError(f"{name} in {path.name} is quantised in a way that Remask does not read.")
 
 
+def _allocate_all(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+    if dtype != torch.int8:
+        return _allocate(shapes, dtype, device)
+    matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
+    rest = {name: shape for name, shape in shapes.items() if len(shape) != 2}
+    rest |= {f"{name}_scale": shape[:1] for name, shape in matrices.items()}
+    return _allocate(matrices, torch.int8, device) | _allocate(rest, torch.float32, device)
+
+
 def _allocate(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
     """One flat buffer cut into views: hundreds of separate allocations would waste a fifth in rounding to pages."""
     sizes = {name: -(-math.prod(shape) // ALIGNMENT) * ALIGNMENT for name, shape in shapes.items()}
@@ -174,8 +195,8 @@ def _allocate(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: to
     }
 
 
-def _read_tensor(shard: safe_open, file: str, name: str, target: Tensor) -> None:
-    """Fill `target` from the shard, dequantised where it holds int8 rows."""
+def _read_tensor(shard: safe_open, file: str, name: str, target: Tensor, target_scale: Tensor | None) -> None:
+    """Fill `target` from the shard: int8 rows are dequantised, or kept where there is a place for their scales."""
     try:
         stored: Tensor = shard.get_tensor(name)
         if stored.dtype not in STORED:
@@ -187,10 +208,20 @@ def _read_tensor(shard: safe_open, file: str, name: str, target: Tensor) -> None
         raise ModelError(f"The int8 matrix {name} has scales of the shape {tuple(scale.shape)}, not one a row.")
     if stored.shape != target.shape:
         raise ModelError(f"{name} has the shape {tuple(stored.shape)}, and config.json says {tuple(target.shape)}.")
-    if scale is None:
+    if target_scale is not None:
+        rows, scale = quantise(stored) if scale is None else (stored, scale)
+        target.copy_(rows)
+        target_scale.copy_(scale)
+    elif scale is None:
         target.copy_(stored)
     else:
         dequantise(stored, scale, target)
+
+
+def quantise(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The int8 rows and their scales [out] that come nearest to a floating-point matrix [out, in]."""
+    scale = (matrix.float().abs().amax(dim=1) / 127).clamp_min_(torch.finfo(torch.float32).tiny)
+    return (matrix.float() / scale[:, None]).round_().to(torch.int8), scale
 
 
 def dequantise(rows: Tensor, scale: Tensor, target: Tensor) -> None:

@@ -5,9 +5,12 @@ Knows positions, not tokens: which text the entries stand for is the session's b
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
+from remask.contract.errors import ModelError
 from remask.engine.models.spec import Shape
 
 GROWTH = 256  # tokens; fresh memory is costly, so room is taken in steps and kept
@@ -19,14 +22,18 @@ class KVCache:
     def __init__(self, shape: Shape, *, dtype: torch.dtype, device: torch.device, capacity: int = GROWTH) -> None:
         self.length = 0
         self._shape = shape
-        self._buffer = torch.empty(
-            (2, shape.layers, shape.kv_heads, _rounded(capacity), shape.head_dim), dtype=dtype, device=device
-        )
+        sizes = (2, shape.layers, shape.kv_heads, rounded(capacity), shape.head_dim)
+        self._buffer = allocate(sizes, dtype, device, capacity)
 
     @property
     def capacity(self) -> int:
         """Tokens that fit without growing."""
         return self._buffer.shape[3]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What entries are held in."""
+        return self._buffer.dtype
 
     @property
     def nbytes(self) -> int:
@@ -45,11 +52,12 @@ class KVCache:
         return self._buffer[0, layer, :, :end], self._buffer[1, layer, :, :end]
 
     def reserve(self, tokens: int) -> None:
-        """Make room for `tokens` more."""
+        """Make room for `tokens` more. Raises ModelError where memory is short; what is held stays."""
         needed = self.length + tokens
         if needed <= self.capacity:
             return
-        grown = self._buffer.new_empty((*self._buffer.shape[:3], _rounded(needed), self._buffer.shape[4]))
+        sizes = (*self._buffer.shape[:3], rounded(needed), self._buffer.shape[4])
+        grown = allocate(sizes, self.dtype, self._buffer.device, needed)
         grown[:, :, :, : self.length] = self._buffer[:, :, :, : self.length]
         self._buffer = grown
 
@@ -79,5 +87,18 @@ class KVCache:
         self.length = entries.shape[3]
 
 
-def _rounded(tokens: int) -> int:
+def rounded(tokens: int) -> int:
+    """The room that is taken for so many tokens."""
     return -(-tokens // GROWTH) * GROWTH
+
+
+def allocate(sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, tokens: int) -> Tensor:
+    """Fresh memory for the entries of `tokens`. Raises ModelError with the sizes where there is not enough."""
+    try:
+        return torch.empty(sizes, dtype=dtype, device=device)
+    except RuntimeError:  # torch.OutOfMemoryError is one; the CPU allocator raises the bare class
+        gigabytes = math.prod(sizes) * dtype.itemsize / 1e9
+        raise ModelError(
+            f"Reading {tokens} tokens needs {gigabytes:.2f} GB for keys and values, which {device} does not have free.",
+            advice="Use a smaller model or a shorter context, or close what else uses the memory.",
+        ) from None

@@ -5,7 +5,6 @@ Knows how to turn text into tokens and back; knows no prompt and no decoding.
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +12,16 @@ import torch
 from tokenizers import Tokenizer
 
 from remask.contract.errors import InputError, ModelError
-from remask.engine.models.checkpoint import fingerprint, read_tokenizer, read_weights
+from remask.engine.models.checkpoint import fingerprint, holds_int8, read_tokenizer, read_weights
 from remask.engine.models.choice import find_model
 from remask.engine.models.families import read_spec
 from remask.engine.models.gemma import load_gemma
+from remask.engine.models.native import NativeTransformer, native_library
+from remask.engine.models.processor import has_bfloat16, set_threads
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.models.transformer import Transformer
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,18 @@ class Model:
         spec = read_spec(folder, tokenizer)
         if tokenizer.get_vocab_size(with_added_tokens=True) > spec.shape.vocab:
             raise ModelError(f"The tokenizer in {folder} has more tokens than the model's {spec.shape.vocab}.")
+        set_threads()
         precision = choose_dtype(dtype, where)
+        if dtype == "auto" and where.type == "cpu" and holds_int8(folder) and native_library() is not None:
+            precision = torch.int8
         transformer: Transformer
         if spec.regime is Regime.UNIFORM:
+            if precision == torch.int8:
+                raise InputError("This checkpoint does not run in int8.", advice="Use bfloat16, or leave it out.")
             transformer = load_gemma(folder, dtype=precision, device=where)
         else:
-            transformer = Transformer(spec.shape, read_weights(folder, spec.shape, dtype=precision, device=where))
+            kind = NativeTransformer if precision == torch.int8 else Transformer
+            transformer = kind(spec.shape, read_weights(folder, spec.shape, dtype=precision, device=where))
         return cls(spec, tokenizer, transformer, f"{fingerprint(folder)}-{transformer.dtype}-{where.type}")
 
     def encode(self, text: str) -> list[int]:
@@ -73,16 +80,17 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
-    """`auto` takes bfloat16 where the processor multiplies it itself, float32 elsewhere. Raises InputError."""
+    """`auto` takes bfloat16 where the processor multiplies it itself, float32 elsewhere. Raises InputError.
+
+    Int8 rows stay so under `auto` where the C pass is at hand: see `Model.load`.
+    """
+    if wanted == "int8" and not (device.type == "cpu" and native_library() is not None):
+        raise InputError(
+            "The precision int8 needs a CPU with integer dot products and a C compiler.",
+            advice="Install gcc or clang, or use auto.",
+        )
     if wanted in DTYPES:
         return DTYPES[wanted]
     if wanted != "auto":
         raise InputError(f"The precision is one of auto, {', '.join(DTYPES)}, not {wanted!r}.")
-    return torch.bfloat16 if device.type == "cuda" or _cpu_has_bfloat16() else torch.float32
-
-
-def _cpu_has_bfloat16() -> bool:
-    """Elsewhere bfloat16 is emulated and slower than float32."""
-    if platform.machine().lower() not in {"x86_64", "amd64"}:
-        return False
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return torch.bfloat16 if device.type == "cuda" or has_bfloat16() else torch.float32

@@ -63,20 +63,18 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of one layer, each [out, in] (norms: [width] or [head_dim], biases: [out]); None what the model lacks."""
+    """Weights of one layer, each [out, in] (norms: [width] or [head_dim], biases: [out]); None what the model lacks.
+
+    Queries, keys and values are one matrix below each other, gate and up another: fewer and larger products.
+    """
 
     attention_norm: Tensor
-    q: Tensor
-    k: Tensor
-    v: Tensor
+    qkv: Tensor
     o: Tensor
     mlp_norm: Tensor
-    gate: Tensor
-    up: Tensor
+    gate_up: Tensor
     down: Tensor
-    q_bias: Tensor | None = None
-    k_bias: Tensor | None = None
-    v_bias: Tensor | None = None
+    qkv_bias: Tensor | None = None
     o_bias: Tensor | None = None
     q_norm: Tensor | None = None
     k_norm: Tensor | None = None
@@ -92,7 +90,7 @@ class Transformer:
         self._final_norm = weights["model.norm.weight"]
         self._layers = [_layer(weights, i) for i in range(shape.layers)]
         exponent = torch.arange(0, shape.head_dim, 2, device=self.device, dtype=torch.float32) / shape.head_dim
-        self._frequency = (shape.rope_theta**-exponent).repeat(2)  # [head_dim] float32, the halves alike
+        self._frequency = shape.rope_theta**-exponent  # [head_dim / 2] float32
 
     @property
     def device(self) -> torch.device:
@@ -115,15 +113,13 @@ class Transformer:
         The new entries lie in the cache but are not valid until `cache.advance`.
         """
         cache.reserve(len(step.tokens))
-        mask = self._attention_mask(step, cache.length)
-        angle = step.positions[:, None, None] * self._frequency  # [T, 1, head_dim] float32
-        cos, sin = angle.cos().to(self.dtype), angle.sin().to(self.dtype)
+        mask = self._attention_mask(step, cache)
+        turn = self._turn(step.positions)
         x = self._embedding[step.tokens]  # [T, width]
         for index, layer in enumerate(self._layers):
-            normed = rms_norm(x, layer.attention_norm, self.shape.norm_eps)
-            x = x + self._attend(normed, layer, index, cos, sin, mask, cache)
-            normed = rms_norm(x, layer.mlp_norm, self.shape.norm_eps)
-            x = x + F.linear(F.silu(F.linear(normed, layer.gate)) * F.linear(normed, layer.up), layer.down)
+            x += self._attend(rms_norm(x, layer.attention_norm, self.shape.norm_eps), layer, index, turn, mask, cache)
+            gate, up = F.linear(rms_norm(x, layer.mlp_norm, self.shape.norm_eps), layer.gate_up).chunk(2, dim=-1)
+            x += F.linear(F.silu(gate).mul_(up), layer.down)
         return x
 
     @torch.inference_mode()
@@ -138,59 +134,86 @@ class Transformer:
         exact = torch.einsum("rkw,rw->rk", self._head[best].float(), normed.float())
         return scores.scatter_(-1, best, exact)
 
+    def _turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and signed sine of the rotation at each position, [T, 1, 2, head_dim / 2] each (see `rotate`)."""
+        angle = positions[:, None, None, None] * self._frequency  # [T, 1, 1, head_dim / 2] float32
+        sin = angle.sin()
+        return angle.cos().to(self.dtype), torch.cat([-sin, sin], dim=2).to(self.dtype)
+
     def _attend(
-        self, x: Tensor, layer: Layer, index: int, cos: Tensor, sin: Tensor, mask: Tensor | None, cache: KVCache
+        self,
+        x: Tensor,
+        layer: Layer,
+        index: int,
+        turn: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+        cache: KVCache,
     ) -> Tensor:
         s, count = self.shape, x.shape[0]
-        q = F.linear(x, layer.q, layer.q_bias).view(count, s.heads, s.head_dim)
-        k = F.linear(x, layer.k, layer.k_bias).view(count, s.kv_heads, s.head_dim)
-        v = F.linear(x, layer.v, layer.v_bias).view(count, s.kv_heads, s.head_dim)
+        parts = F.linear(x, layer.qkv, layer.qkv_bias).view(count, -1, s.head_dim)  # [T, all heads, head_dim]
+        turned, v = parts[:, : -s.kv_heads], parts[:, -s.kv_heads :]
         if layer.q_norm is not None and layer.k_norm is not None:
-            q, k = rms_norm(q, layer.q_norm, s.norm_eps), rms_norm(k, layer.k_norm, s.norm_eps)
-        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+            q, k = turned.split([s.heads, s.kv_heads], dim=1)
+            turned = torch.cat([rms_norm(q, layer.q_norm, s.norm_eps), rms_norm(k, layer.k_norm, s.norm_eps)], dim=1)
+        q, k = rotate(turned, *turn).split([s.heads, s.kv_heads], dim=1)
         keys, values = cache.write(index, k.transpose(0, 1), v.transpose(0, 1))  # [kv_heads, length + T, head_dim]
         # Query heads that share a KV head become rows of one product: no repeated keys.
-        q = q.view(count, s.kv_heads, -1, s.head_dim).permute(1, 2, 0, 3).reshape(s.kv_heads, -1, s.head_dim)
-        mixed = F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)[0]
+        q = q.view(count, s.kv_heads, -1, s.head_dim).permute(1, 2, 0, 3).reshape(1, s.kv_heads, -1, s.head_dim)
+        mixed = F.scaled_dot_product_attention(q, keys[None], values[None], attn_mask=mask)[0]
         mixed = mixed.view(s.kv_heads, -1, count, s.head_dim).permute(2, 0, 1, 3)  # [T, kv_heads, group, head_dim]
         return F.linear(mixed.reshape(count, -1), layer.o, layer.o_bias)
 
-    def _attention_mask(self, step: Pass, context: int) -> Tensor | None:
-        """[group * T, context + T] bool, or None where everything is visible."""
+    def _attention_mask(self, step: Pass, cache: KVCache) -> Tensor | None:
+        """[group * T, context + T]: 0 where visible, minus infinity elsewhere; or None where everything is visible.
+
+        Additive and made once: a bool mask is turned into this one in every layer.
+        """
         if step.mask is None:
             return None
-        visible = step.mask.new_ones(len(step.tokens), context)
-        return torch.cat([visible, step.mask], dim=1).repeat(self.shape.heads // self.shape.kv_heads, 1)
+        count, group = len(step.tokens), self.shape.heads // self.shape.kv_heads
+        mask = torch.zeros(group, count, cache.length + count, dtype=cache.dtype, device=self.device)
+        mask[:, :, cache.length :].masked_fill_(~step.mask, -torch.inf)
+        return mask.flatten(0, 1)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary embedding of [T, heads, head_dim], the two halves of a head as pairs.
+
+    (a, b) -> (a cos - b sin, b cos + a sin): the head as two rows, times cos, plus the rows swapped times (-sin, sin).
+    """
+    halves = x.unflatten(-1, (2, -1))  # [T, heads, 2, head_dim / 2]
+    return torch.addcmul(halves * cos, halves.flip(2), sin).flatten(2)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """X / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32."""
-    wide = x.float()
-    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+    return F.rms_norm(x, weight.shape, weight, eps)
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding of [T, heads, head_dim] with the two halves of a head as pairs."""
-    first, second = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-second, first], dim=-1) * sin
+def fused(*parts: Tensor) -> Tensor:
+    """Matrices below each other; no copy where they already lie so in memory, as `read_weights` lays them."""
+    first, end = parts[0], parts[0].storage_offset()
+    for part in parts:
+        same = part.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
+        if not same or not part.is_contiguous() or part.storage_offset() != end:
+            return torch.cat(parts)
+        end += part.numel()
+    return first.as_strided((sum(len(part) for part in parts), *first.shape[1:]), first.stride())
 
 
 def _layer(weights: Mapping[str, Tensor], index: int) -> Layer:
     at = f"model.layers.{index}."
+    attention, mlp = at + "self_attn.", at + "mlp."
+    biases = [weights[f"{attention}{p}_proj.bias"] for p in "qkv" if f"{attention}{p}_proj.bias" in weights]
     return Layer(
         attention_norm=weights[at + "input_layernorm.weight"],
-        q=weights[at + "self_attn.q_proj.weight"],
-        k=weights[at + "self_attn.k_proj.weight"],
-        v=weights[at + "self_attn.v_proj.weight"],
-        o=weights[at + "self_attn.o_proj.weight"],
+        qkv=fused(*(weights[f"{attention}{p}_proj.weight"] for p in "qkv")),
+        o=weights[attention + "o_proj.weight"],
         mlp_norm=weights[at + "post_attention_layernorm.weight"],
-        gate=weights[at + "mlp.gate_proj.weight"],
-        up=weights[at + "mlp.up_proj.weight"],
-        down=weights[at + "mlp.down_proj.weight"],
-        q_bias=weights.get(at + "self_attn.q_proj.bias"),
-        k_bias=weights.get(at + "self_attn.k_proj.bias"),
-        v_bias=weights.get(at + "self_attn.v_proj.bias"),
-        o_bias=weights.get(at + "self_attn.o_proj.bias"),
-        q_norm=weights.get(at + "self_attn.q_norm.weight"),
-        k_norm=weights.get(at + "self_attn.k_norm.weight"),
+        gate_up=fused(weights[mlp + "gate_proj.weight"], weights[mlp + "up_proj.weight"]),
+        down=weights[mlp + "down_proj.weight"],
+        qkv_bias=fused(*biases) if biases else None,
+        o_bias=weights.get(attention + "o_proj.bias"),
+        q_norm=weights.get(attention + "q_norm.weight"),
+        k_norm=weights.get(attention + "k_norm.weight"),
     )

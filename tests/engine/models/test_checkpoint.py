@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from tiny import SHAPE, random_weights
 
 from remask.contract.errors import ModelError
-from remask.engine.models.checkpoint import expected_tensors, fingerprint, read_tokenizer, read_weights
+from remask.engine.models.checkpoint import expected_tensors, fingerprint, holds_int8, read_tokenizer, read_weights
 
 CPU = torch.device("cpu")
 
@@ -155,3 +155,22 @@ def test_fingerprint_changes_with_the_files(tmp_path, weights):
     before = fingerprint(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     assert fingerprint(tmp_path) != before
+
+
+def test_int8_rows_stay_and_other_matrices_are_rounded_to_them(tmp_path, weights):
+    name, other = "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.gate_proj.weight"
+    rows = torch.randint(-127, 128, weights[name].shape, dtype=torch.int8)
+    scale = torch.rand(rows.shape[0]) + 0.01
+    write(tmp_path, weights | {name: rows, f"{name}_scale": scale})
+    loaded = load(tmp_path, torch.int8)
+    assert torch.equal(loaded[name], rows)
+    assert torch.equal(loaded[f"{name}_scale"], scale)
+    back = loaded[other] * loaded[f"{other}_scale"][:, None]
+    assert (back - weights[other]).abs().max() <= loaded[f"{other}_scale"].max() / 2 * 1.001
+    assert loaded["model.norm.weight"].dtype == torch.float32
+    assert holds_int8(tmp_path)
+
+
+def test_a_checkpoint_of_floats_holds_no_int8(tmp_path, weights):
+    write(tmp_path, weights, shards=3)
+    assert not holds_int8(tmp_path)

@@ -5,7 +5,9 @@ import torch
 from reference import reference_logits
 from tiny import MASK, SHAPE, random_weights
 
-from remask.engine.models.transformer import Pass, Transformer
+from remask.contract.errors import ModelError
+from remask.engine.evaluation.plain_pass import PlainTransformer
+from remask.engine.models.transformer import Pass, Transformer, fused
 
 CPU = torch.device("cpu")
 
@@ -101,3 +103,27 @@ def test_cache_grows_without_losing_entries(transformer):
         transformer.forward(Pass.causal(chunk, at, CPU), pieces)
         pieces.advance(len(chunk))
     torch.testing.assert_close(pieces.snapshot(), whole.snapshot(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_fused_pass_equals_the_plain_one(weights, dtype):
+    narrow = {n: w.to(dtype) for n, w in weights.items()}
+    fast, plain = Transformer(SHAPE, narrow), PlainTransformer(SHAPE, narrow)
+    step = Pass.causal([(7 * i) % 256 for i in range(40)], 0, CPU)
+    got, want = (t.forward(step, t.new_cache()).float() for t in (fast, plain))
+    assert (got - want).norm() < (1e-5 if dtype == torch.float32 else 0.02) * want.norm()
+
+
+def test_neighbours_in_memory_are_fused_without_a_copy():
+    block = torch.arange(24.0).view(6, 4)
+    assert fused(block[:2], block[2:3], block[3:]).data_ptr() == block.data_ptr()
+    assert torch.equal(fused(block[3:], block[:3]), torch.cat([block[3:], block[:3]]))
+
+
+def test_memory_that_is_not_there_is_said_with_its_size(transformer):
+    cache = transformer.new_cache()
+    transformer.forward(Pass.causal([1, 2, 3], 0, CPU), cache)
+    cache.advance(3)
+    with pytest.raises(ModelError, match=r"needs \d+\.\d+ GB for keys and values, which cpu does not have free"):
+        cache.reserve(10**13)
+    assert cache.length == 3

@@ -1,0 +1,30 @@
+"""REMASK_THREADS: taken, or refused in one sentence."""
+
+import pytest
+import torch
+
+from remask.contract.errors import InputError
+from remask.engine.models.processor import set_threads
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("wanted", ["0", "-1", "many", "1.5", "9999999999999", "1025", "٣"])
+def test_nonsense_is_refused(monkeypatch, wanted):
+    monkeypatch.setenv("REMASK_THREADS", wanted)
+    with pytest.raises(InputError, match="REMASK_THREADS is a number from 1 to 1024"):
+        set_threads()
+
+
+def test_a_number_is_taken_and_nothing_leaves_things_alone(monkeypatch):
+    monkeypatch.setenv("REMASK_THREADS", " 3 ")
+    set_threads()
+    assert torch.get_num_threads() == 3
+    monkeypatch.setenv("REMASK_THREADS", "")
+    set_threads()
+    assert torch.get_num_threads() == 3
