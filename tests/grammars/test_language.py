@@ -35,6 +35,13 @@ def test_unknown_names_have_no_grammar():
     assert grammar_for_path("a.unknown") is None
 
 
+@pytest.mark.parametrize(
+    ("path", "has"), [("a.py", True), ("/x/a.PYI", False), ("a.ts", True), ("a.d.ts", False), ("a.d.mts", False)]
+)
+def test_a_file_of_declarations_has_no_bodies(path, has):
+    assert grammar_for_path(path).has_bodies(path) is has
+
+
 def test_a_grammar_is_loaded_once():
     assert grammar_for_path("a.py") is grammar_for_language("python")
     assert grammar_for_language("python").language is grammar_for_language("python").language
