@@ -101,6 +101,19 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
+class NameFacts:
+    """How many names of the draft were judged, and what share of them nothing defines, 0 to 1.
+
+    `before` is of the draft as the model wrote it, `after` of what is shown; `unknown` are the names left in that.
+    """
+
+    judged: int = 0
+    before: float = 0.0
+    after: float = 0.0
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One more text for the hole, past the gate like the first; a higher `score` is better."""
 
@@ -178,6 +191,7 @@ class CompletionResult:
     detail: str = ""  # one sentence for the log
     score: float = 0.0
     others: tuple[Candidate, ...] = ()
+    names: NameFacts = field(default_factory=NameFacts)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
@@ -190,6 +204,8 @@ class CompletionResult:
         known["reason"] = Reason(known["reason"])
         known["prompt"] = PromptCounts(**known.get("prompt", {}))
         known["ms"] = Timing(**known.get("ms", {}))
+        names = known.get("names", {})
+        known["names"] = NameFacts(**{**names, "unknown": tuple(names.get("unknown", ()))})
         known["others"] = tuple(
             Candidate(str(one["text"]), Reason(one["reason"]), float(one["score"])) for one in known.get("others", ())
         )

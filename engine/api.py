@@ -21,7 +21,9 @@ from remask.contract.messages import (
     CompletionRequest,
     CompletionResult,
     Extent,
+    NameFacts,
     PromptCounts,
+    Purpose,
     Reason,
     Timing,
 )
@@ -30,8 +32,11 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import policy_named
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end, line_before_code
+from remask.engine.decode.trace import Trace
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
+from remask.engine.judge.names import NamesJudge, sentence
+from remask.engine.judge.packages import Packages
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout, ModelSpec
 from remask.engine.prompt import Prompt, build_prompt
@@ -46,6 +51,7 @@ log = logging.getLogger(__name__)
 TEMPERATURE = 0.7  # of drawn candidates; the common choice for sampling code autoregressively
 TRIES_PER_CANDIDATE = 2  # drawn texts are often equal, or do not hold
 
+UNKNOWN_NATS = 0.5  # what a text loses in rank if nothing defines any of its names; a share of them, that share of it
 GATE_MS = 1_000  # what judging may take beyond the decoding's deadline
 
 
@@ -57,17 +63,23 @@ class Attempt:
     reason: Reason
     detail: str
     score: float
+    names: NameFacts
     tokens: int
     forwards: int
     prompt: PromptCounts
     prompted: float
     decode_ms: float
 
+    @property
+    def value(self) -> float:
+        """What it is ranked by: mean log-probability, less for names that nothing defines."""
+        return self.score - UNKNOWN_NATS * self.names.after
+
 
 def distinct(attempts: list[Attempt]) -> list[Attempt]:
-    """Those with a text, each text once, the best score first."""
+    """Those with a text, each text once, the one of most value first."""
     by_text: dict[str, Attempt] = {}
-    for attempt in sorted(attempts, key=lambda a: a.score, reverse=True):
+    for attempt in sorted(attempts, key=lambda a: a.value, reverse=True):
         if attempt.text:
             by_text.setdefault(attempt.text.strip(), attempt)
     return list(by_text.values())
@@ -93,12 +105,13 @@ class Engine:
         self._decoder = Decoder(model)
         self._sessions = Sessions(model.transformer)
         self._store = store
+        self._packages = Packages()
         self._unjudged: set[str] = set()  # languages whose grammar failed, each warned of once
 
     @classmethod
     def load(cls, options: EngineOptions) -> Engine:
         """Load the model; raises ModelError or InputError. A disk that refuses the cache is only warned of."""
-        model = Model.load(options.model, device=options.device, dtype=options.dtype)
+        model = Model.load(options.model, adapter=options.adapter, device=options.device, dtype=options.dtype)
         engine = cls(model)
         if options.cache:
             try:
@@ -123,13 +136,15 @@ class Engine:
         request: CompletionRequest,
         cancelled: Callable[[], bool] = lambda: False,
         on_draft: Callable[[str], None] | None = None,
+        trace: Trace | None = None,
     ) -> CompletionResult:
         """Fill the request's hole; `cancelled` is asked between passes. Raises InputError for an unknown policy.
 
-        `on_draft` is called with the first candidate's text as far as it is final, before the gate has judged it.
+        `on_draft` is called with the first candidate's text as far as it is final, before the gate has judged it;
+        `trace` records what every pass did.
 
         Several candidates come from the same prompt: one greedy, the others drawn at a temperature; all of them
-        past the gate, ranked by their mean log-probability.
+        past the gate, ranked by their mean log-probability and by names that nothing defines.
         """
         started = time.monotonic()
         policy = policy_named(request.policy, self.model.spec)
@@ -146,13 +161,14 @@ class Engine:
         budget = Budget(self._room(prompt, request), started + request.deadline_ms / 1000, cancelled)
         rules = stop_rules(grammar, request, self.model.spec)
         session = self._open(request.document)
-        greedy = Request(session, policy, budget, on_draft=on_draft)
-        attempts = [self._attempt(greedy, prompt, rules, gate, request)]
+        names = self._names(grammar, request, thorough=trace is not None or not policy.verifies)
+        greedy = Request(session, policy, budget, on_draft=on_draft, trace=trace)
+        attempts = [self._attempt(greedy, prompt, rules, gate, names, request)]
         for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
             if len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
                 break
-            drawn = Request(session, policy, budget, temperature=TEMPERATURE, seed=seed)
-            attempts.append(self._attempt(drawn, prompt, rules, gate, request))
+            drawn = Request(session, policy, budget, temperature=TEMPERATURE, seed=seed, trace=trace)
+            attempts.append(self._attempt(drawn, prompt, rules, gate, names, request))
         self._sessions.trim()
         best, *others = distinct(attempts) or attempts[:1]
         first = attempts[0]
@@ -161,6 +177,7 @@ class Engine:
             reason=best.reason,
             detail=best.detail,
             score=best.score,
+            names=best.names,
             others=tuple(Candidate(o.text, o.reason, o.score) for o in others),
             tokens=sum(a.tokens for a in attempts),
             forwards=sum(a.forwards for a in attempts),
@@ -173,25 +190,50 @@ class Engine:
         )
 
     def _attempt(
-        self, hole: Request, prompt: Prompt, rules: StopRules, gate: Gate | None, request: CompletionRequest
+        self,
+        hole: Request,
+        prompt: Prompt,
+        rules: StopRules,
+        gate: Gate | None,
+        names: NamesJudge | None,
+        request: CompletionRequest,
     ) -> Attempt:
         """Read what the session lacks of the prompt, decode, and judge."""
+        if hole.trace is not None:
+            hole.trace.begin(hole.seed, self.model.decode)
         counts = self._decoder.prepare(hole, prompt)
         prompted = time.monotonic()
+        if hole.trace is not None:
+            hole.trace.prompted(counts)
         draft, ended = self._decoder.decode(hole, rules)
         decode_ms = _milliseconds(prompted, time.monotonic())
         finished = finish(draft, ended, request.prefix, request.suffix, gate)
+        if hole.trace is not None:
+            hole.trace.judged("parser", draft, finished.text, finished.reason.value, finished.detail)
+        spent = hole.budget.spent(0) is not None
+        facts = NameFacts() if names is None or spent else names.compare(draft, finished.text)
+        if hole.trace is not None:
+            hole.trace.judged("names", draft, finished.text, "", sentence(facts))
         return Attempt(
             text=finished.text,
             reason=finished.reason,
             detail=finished.detail,
             score=round(hole.score, 4),
+            names=facts,
             tokens=len(hole.written),
             forwards=hole.forwards,
             prompt=counts,
             prompted=prompted,
             decode_ms=decode_ms,
         )
+
+    def _names(self, grammar: Grammar | None, request: CompletionRequest, *, thorough: bool) -> NamesJudge | None:
+        """The judge of names; where that can change what is shown, installed packages are looked up, too."""
+        if grammar is None:
+            return None
+        thorough |= request.candidates > 1 or request.purpose is Purpose.FILL
+        others = (snippet.text for snippet in request.context)
+        return NamesJudge(grammar, request.prefix, request.suffix, others, self._packages if thorough else None)
 
     def _room(self, prompt: Prompt, request: CompletionRequest) -> int:
         """Tokens that may be written without leaving the positions that the model knows."""
@@ -205,6 +247,7 @@ class Engine:
 
     def close(self) -> None:
         """Put every session on disk, where there is a disk tier."""
+        self._packages.close()
         for document in self._sessions.documents():
             self.save(document)
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from remask.contract.errors import InputError
+from remask.contract.messages import CompletionRequest, CompletionResult, PromptCounts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 FORMAT = "remask-trace"
 VERSION = 1
+NEAR = 2_000  # characters before and after the cursor that a record keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +158,9 @@ class Trace:
         """What follows belongs to this candidate."""
         self.attempt, self._decode = attempt, decode
 
-    def prompted(self, total: int, cached: int, run: int, passes: int) -> None:
+    def prompted(self, counts: PromptCounts) -> None:
         """See `Prompted`."""
-        self.events.append(Prompted(**self._now(), total=total, cached=cached, run=run, passes=passes))
+        self.events.append(Prompted(**self._now(), **asdict(counts)))
 
     def denoised(self, at: int, canvas: Canvas, predicted: Tensor, probability: Tensor, committed: Tensor) -> None:
         """See `Denoised`: the canvas after the pass, and for each position [B] what it predicted and committed."""
@@ -209,6 +211,23 @@ class Trace:
     def judged(self, judge: str, draft: str, kept: str, reason: str, detail: str) -> None:
         """See `Judged`."""
         self.events.append(Judged(**self._now(), judge=judge, draft=draft, kept=kept, reason=reason, detail=detail))
+
+    def record(self, request: CompletionRequest, result: CompletionResult) -> Record:
+        """All of it, with what was asked and what came of it."""
+        return Record(
+            document=request.document,
+            language=result.language,
+            model=result.model,
+            policy=request.policy,
+            prefix=request.prefix[-NEAR:],
+            suffix=request.suffix[:NEAR],
+            text=result.text,
+            reason=result.reason.value,
+            tokens=result.tokens,
+            forwards=result.forwards,
+            ms=result.ms.total,
+            events=list(self.events),
+        )
 
     def _now(self) -> dict[str, Any]:
         now = time.perf_counter()

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remask.contract.messages import NameFacts
 from remask.engine.judge.gate import MAX_WHOLE
 from remask.engine.judge.packages import Packages
 from remask.engine.judge.scope import Scope, Use, Uses, rules_of, uses, words_around
@@ -84,6 +85,12 @@ class NamesJudge:
             self._seen[draft] = self._check(draft)
         return self._seen[draft]
 
+    def compare(self, draft: str, shown: str) -> NameFacts:
+        """The facts about a draft and what is shown of it."""
+        before, after = self.check(draft), self.check(shown)
+        unknown = tuple(dict.fromkeys(one.name for one in after.unknown))
+        return NameFacts(before.judged, round(before.share, 4), round(after.share, 4), unknown)
+
     def _check(self, draft: str) -> NamesReport:
         begun = time.perf_counter()
         if not draft.strip() or len(self.prefix) + len(self.suffix) > MAX_WHOLE:
@@ -131,6 +138,13 @@ class NamesJudge:
         verdicts = packages.judge(imports, [f"{use.object}.{use.name}" for use in asked])
         missing = [use for use, known in zip(asked, verdicts, strict=True) if known is False]
         return sum(known is not None for known in verdicts), missing
+
+
+def sentence(facts: NameFacts) -> str:
+    """The facts in one sentence."""
+    if facts.unknown:
+        return f"Nothing defines {', '.join(facts.unknown)}."
+    return f"{facts.judged} names of the draft judged; those that are shown are known."
 
 
 def _imports(tree: Tree, source: bytes) -> str:

@@ -5,7 +5,15 @@ import json
 import pytest
 
 from remask.contract.errors import EngineError, InputError, ModelError, RemaskError, StorageError
-from remask.contract.messages import Candidate, CompletionRequest, CompletionResult, PromptCounts, Reason, Timing
+from remask.contract.messages import (
+    Candidate,
+    CompletionRequest,
+    CompletionResult,
+    NameFacts,
+    PromptCounts,
+    Reason,
+    Timing,
+)
 
 REQUEST = {"document": "a.py", "language": "python", "prefix": "x = "}
 
@@ -23,8 +31,15 @@ def test_result_round_trip():
         prompt=PromptCounts(5, 3, 1, 1),
         ms=Timing(3.0, 1.0, 2.0),
         others=(Candidate("2", Reason.END, -0.5),),
+        names=NameFacts(4, 0.5, 0.25, ("zorp",)),
     )
     assert CompletionResult.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+def test_a_result_without_facts_of_names_is_read():
+    old = CompletionResult(text="1", reason=Reason.LINE, language="python").to_dict()
+    del old["names"]
+    assert CompletionResult.from_dict(old).names == NameFacts()
 
 
 @pytest.mark.parametrize(

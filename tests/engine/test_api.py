@@ -7,8 +7,9 @@ import pytest
 from tiny import scripted_model, tiny_model
 
 from remask.contract.errors import InputError, StorageError
-from remask.contract.messages import CompletionRequest, Extent, Reason
-from remask.engine.api import Engine
+from remask.contract.messages import CompletionRequest, Extent, NameFacts, PromptCounts, Reason, Snippet
+from remask.engine.api import Attempt, Engine, distinct
+from remask.engine.decode.trace import Trace
 from remask.engine.prompt import build_prompt
 from remask.engine.store import DiskStore
 from remask.grammars import GrammarError
@@ -188,3 +189,49 @@ class TestDefaultModel:
         assert default_model.spec.mask_id not in marked
         assert default_model.spec.end_ids[0] not in marked
         assert default_model.decode(marked) == "x = '<|mask|><|endoftext|>'"
+
+
+def test_names_that_nothing_defines_are_reported_of_the_draft_and_of_what_is_shown():
+    result = scripted_engine("y = zorp\n    return (y", PREFIX, "\n").complete(request(suffix="\n"))
+    assert (result.text, result.reason) == ("y = zorp", Reason.CUT)
+    assert (result.names.before, result.names.after) == (1.0, 1.0)  # where the parser is lost, nothing is judged
+    assert result.names.unknown == ("zorp",)
+
+
+def test_names_from_other_files_are_known():
+    context = (Snippet("b.py", "def zorp(): ...\n"),)
+    engine = Engine(scripted_model("return zorp()", len(build_prompt(tiny_model(), PREFIX, "", "python", context))))
+    assert engine.complete(request(context=context)).names == NameFacts(1)
+
+
+def attempt(text, score, unknown=0.0):
+    return Attempt(
+        text=text,
+        reason=Reason.END,
+        detail="",
+        score=score,
+        names=NameFacts(4, unknown, unknown),
+        tokens=1,
+        forwards=1,
+        prompt=PromptCounts(),
+        prompted=0.0,
+        decode_ms=0.0,
+    )
+
+
+def test_unknown_names_lower_the_rank_and_veto_nothing():
+    ranked = distinct([attempt("a", -0.2, unknown=1.0), attempt("b", -0.5), attempt("c", -0.9), attempt("", 0.0)])
+    assert [one.text for one in ranked] == ["b", "a", "c"]
+
+
+def test_a_trace_tells_every_pass():
+    trace = Trace()
+    result = scripted_engine("return x", PREFIX).complete(request(), trace=trace)
+    record = trace.record(request(), result)
+    assert (record.text, record.forwards) == ("return x", result.forwards)
+    passes = [e for e in record.events if e.kind in ("denoise", "verify")]
+    prompt = next(e for e in record.events if e.kind == "prompt")
+    assert len(passes) + prompt.passes == result.forwards
+    written = [[*e.texts[: e.accepted], e.own_text] for e in passes if e.kind == "verify"]
+    assert "".join(t for texts in written for t in texts) == "return x"
+    assert [e.judge for e in record.events if e.kind == "verdict"] == ["parser", "names"]
