@@ -33,6 +33,7 @@ def decode(
     policies: tuple[str, ...],
     as_json: bool,
     model: Path | None,
+    adapter: Path | None,
     device: str,
     dtype: str,
 ) -> None:
@@ -40,7 +41,7 @@ def decode(
     from remask.engine.evaluation.bench import bench_decode, sample_holes
     from remask.engine.evaluation.report import progress, table
 
-    engine = load_engine(model, device, dtype, cache=False)
+    engine = load_engine(model, adapter, device, dtype, cache=False)
     holes = sample_holes(prompts)
     names = ", ".join(policies)
     click.echo(f"Decoding {len(holes)} holes, one token a pass and by {names}. This takes a minute or more.", err=True)

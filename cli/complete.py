@@ -37,6 +37,7 @@ def complete(
     typed: str,
     as_json: bool,
     model: Path | None,
+    adapter: Path | None,
     device: str,
     dtype: str,
     cache: bool,
@@ -58,7 +59,7 @@ def complete(
         )
         for count in range(len(typed) + 1)
     ]
-    engine = load_engine(model, device, dtype, cache)
+    engine = load_engine(model, adapter, device, dtype, cache)
     for request in requests:
         result = engine.complete(request)
         if as_json:

@@ -47,10 +47,10 @@ class Check:
 @click.option("--reasons", is_flag=True, help="Also explain the reasons that completions end or stay empty with.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
-def doctor(reasons: bool, as_json: bool, model: Path | None, device: str, dtype: str) -> int:
+def doctor(reasons: bool, as_json: bool, model: Path | None, adapter: Path | None, device: str, dtype: str) -> int:
     """Check this installation and complete a line with it."""
     checks = []
-    for check in run_checks(lambda: load_engine(model, device, dtype, cache=False)):
+    for check in run_checks(lambda: load_engine(model, adapter, device, dtype, cache=False)):
         checks.append(check)
         if not as_json:
             _print(check)

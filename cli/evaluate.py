@@ -49,6 +49,7 @@ def infilling(
     samples: Path | None,
     as_json: bool,
     model: Path | None,
+    adapter: Path | None,
     device: str,
     dtype: str,
 ) -> int:
@@ -64,7 +65,7 @@ def infilling(
     split = split_named(split_name)
     tasks = _tasks(data, split, limit, seed, no_context)
     held_by = isolation() if tasks[0].test else ""
-    engine = load_engine(model, device, dtype, cache=False)
+    engine = load_engine(model, adapter, device, dtype, cache=False)
     chosen = list({p.name: p for p in (policy_named(name, engine.model.spec) for name in policies)}.values())
     filler = _filler(engine, split, max_tokens, gate)
     report = Report(
@@ -98,6 +99,7 @@ def tokens(
     canvas: int | None,
     as_json: bool,
     model: Path | None,
+    adapter: Path | None,
     device: str,
     dtype: str,
 ) -> int:
@@ -113,7 +115,7 @@ def tokens(
     tokenizer = find_model(model) / "tokenizer.json"
     corpus = load_corpus(data, hashlib.sha256(tokenizer.read_bytes()).hexdigest() if tokenizer.is_file() else None)
     examples = choose(read_examples(corpus, split), limit, seed)
-    loaded = load_engine(model, device, dtype, cache=False).model
+    loaded = load_engine(model, adapter, device, dtype, cache=False).model
     report = TokenReport(split=split, seed=seed, canvas=canvas or loaded.spec.block_size, **describe(loaded))
     with progress(split, len(examples), quiet=as_json) as advance:
         report = measure(loaded, examples, report, advance)

@@ -26,18 +26,18 @@ def model() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_models(as_json: bool) -> None:
     """List the default model and the known checkpoints in the local hub cache."""
-    from remask.engine.models.choice import find_model, known_models
+    from remask.engine.models.choice import find_adapter, find_model, known_models
     from remask.engine.models.facts import facts_of
 
     found, others = [], []
+    used = merged = None
     try:
-        used = find_model(None)
+        used, merged = find_model(None), find_adapter(None, None)
     except InputError as error:
-        used = None
         click.echo(str(error), err=True)
     for folder in known_models():
         try:
-            found.append(facts_of(folder))
+            found.append(facts_of(folder, merged if folder == used else None))
         except ModelError as error:
             others.append((folder, error.message))
     if as_json:
@@ -56,13 +56,14 @@ def list_models(as_json: bool) -> None:
 
 @model.command()
 @click.argument("source", required=False)
+@click.option("--adapter", help="A LoRA adapter for it: a folder or organisation/name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(source: str | None, as_json: bool) -> None:
+def show(source: str | None, adapter: str | None, as_json: bool) -> None:
     """Show what SOURCE (a folder or organisation/name; the model in use where left out) is and needs."""
-    from remask.engine.models.choice import find_model
+    from remask.engine.models.choice import find_adapter, find_model
     from remask.engine.models.facts import facts_of
 
-    facts = facts_of(find_model(source))
+    facts = facts_of(find_model(source), find_adapter(adapter, source))
     if as_json:
         click.echo(json.dumps(asdict(facts)))
         return
@@ -72,18 +73,21 @@ def show(source: str | None, as_json: bool) -> None:
 
 @model.command()
 @click.argument("source")
-def use(source: str) -> None:
-    """Use SOURCE (a folder, organisation/name or "default") from now on."""
-    from remask.engine.models.choice import choose_model, find_model
+@click.option("--adapter", help="A LoRA adapter for it: a folder or organisation/name.")
+def use(source: str, adapter: str | None) -> None:
+    """Use SOURCE (a folder, organisation/name or "default") from now on, with an adapter or without."""
+    from remask.engine.models.choice import DEFAULT_MODEL, choose_model, find_adapter, find_model
     from remask.engine.models.facts import facts_of
 
-    if source == "default" and not Path(source).is_dir():
+    default = source == "default" and not Path(source).is_dir()
+    if default and adapter is None:
         choose_model(None)
         click.echo("Using the default model.")
         return
-    folder = find_model(source)
-    facts = facts_of(folder)
-    choose_model(folder)
+    folder = DEFAULT_MODEL if default else find_model(source)
+    merged = find_adapter(adapter, folder)
+    facts = facts_of(folder, merged)
+    choose_model(None if default else folder, merged)
     click.echo(f"Using {facts.name} ({facts.family}, {facts.parameters / 1e9:.2f} B parameters).")
     if not facts.fits:
         click.echo(f"It needs about {facts.memory / 1e9:.1f} GB, which this machine does not have free.", err=True)
@@ -94,6 +98,7 @@ def described(facts: Facts) -> dict[str, str]:
     return {
         "model": facts.name,
         "folder": facts.folder,
+        "adapter": ", ".join(facts.adapters) or "none",
         "family": facts.family,
         "regime": facts.regime,
         "parameters": f"{facts.parameters / 1e9:.3f} billion",

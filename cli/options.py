@@ -15,10 +15,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def engine_options(command: F) -> F:
-    """`--model`, `--device` and `--dtype`."""
+    """`--model`, `--adapter`, `--device` and `--dtype`."""
     for option in (
         click.option("--dtype", default="auto", help="auto, float32 or bfloat16."),
         click.option("--device", default="auto", help="auto, cpu or cuda."),
+        click.option(
+            "--adapter", type=click.Path(path_type=Path), help="A folder with a LoRA adapter, merged into the model."
+        ),
         click.option(
             "--model", type=click.Path(path_type=Path), help="A checkpoint folder instead of the default model."
         ),
@@ -27,8 +30,8 @@ def engine_options(command: F) -> F:
     return command
 
 
-def load_engine(model: Path | None, device: str, dtype: str, cache: bool) -> Engine:
+def load_engine(model: Path | None, adapter: Path | None, device: str, dtype: str, cache: bool) -> Engine:
     """Load the engine into this process (imports torch). Raises ModelError or InputError."""
     from remask.engine.api import Engine, EngineOptions
 
-    return Engine.load(EngineOptions(model=model, device=device, dtype=dtype, cache=cache))
+    return Engine.load(EngineOptions(model=model, adapter=adapter, device=device, dtype=dtype, cache=cache))

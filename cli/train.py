@@ -7,6 +7,8 @@ import click
 from remask.cli.train_adapt import adapt
 from remask.cli.train_corpus import corpus
 from remask.cli.train_corrector import corrector
+from remask.cli.train_export import export
+from remask.cli.train_prepare import prepare
 from remask.cli.train_run import plot, run
 
 
@@ -20,3 +22,5 @@ train.add_command(corrector)
 train.add_command(run)
 train.add_command(plot)
 train.add_command(adapt)
+train.add_command(export)
+train.add_command(prepare)

@@ -6,9 +6,8 @@ the tensors compute.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +17,10 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from remask.contract.errors import ModelError
+from remask.engine.models.lowrank import LowRank, merged_rows
+from remask.engine.models.shards import checksums, open_shard, shards_of, verify
 from remask.engine.models.spec import Shape
 
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
-SUMS = "SHA256SUMS"
 HEAD = "lm_head.weight"
 STORED = {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8}
 ALIGNMENT = 64  # elements; every view starts on a cache line
@@ -42,31 +40,47 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
-def read_weights(folder: Path, shape: Shape, *, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+def read_weights(
+    folder: Path,
+    shape: Shape,
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+    updates: Mapping[str, Sequence[LowRank]] | None = None,
+) -> dict[str, Tensor]:
     """All tensors that `shape` needs, in `dtype` on `device`.
 
     An int8 matrix [out, in] with float32 `<name>_scale` [out] stands for int8 * scale[:, None]. With `dtype` int8
-    matrices stay (or become, rounded) such pairs and all else is float32. Raises ModelError for missing, damaged,
-    superfluous or misshapen tensors; nothing is kept then.
+    matrices stay (or become, rounded) such pairs and all else is float32. `updates` are added to the matrices they
+    name. Raises ModelError for missing, damaged, superfluous or misshapen tensors; nothing is kept then.
     """
-    shards = _shards(folder)
-    shape = _as_stored(shape, {name for names in shards.values() for name in names})
-    weights = _allocate_all(expected_tensors(shape), dtype, device)
+    shards = shards_of(folder)
+    weights = _allocate_all(_stored_tensors(shards, shape), dtype, device)
     missing = {name for name in weights if not name.endswith("_scale")}
-    sums = _checksums(folder)
+    sums = checksums(folder)
     for path, names in shards.items():
-        _verify(path, sums.get(path.name))
+        verify(path, sums.get(path.name))
         unknown = [n for n in names if n.removesuffix("_scale") not in weights]
         _refuse_foreign_scales(path, names)
         if unknown:
             raise ModelError(f"The shard {path.name} holds {unknown[0]!r}, which the model does not have.")
-        with _open(path) as shard:
+        with open_shard(path) as shard:
             for name in (n for n in names if not n.endswith("_scale")):
-                _read_tensor(shard, path.name, name, weights[name], weights.get(f"{name}_scale"))
+                target, target_scale = weights[name], weights.get(f"{name}_scale")
+                _read_tensor(shard, path.name, name, target, target_scale, (updates or {}).get(name, ()))
                 missing.discard(name)
     if missing:
         raise ModelError(f"The checkpoint in {folder} lacks {min(missing)!r} ({len(missing)} tensors missing).")
     return weights
+
+
+def stored_tensors(folder: Path, shape: Shape) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the weights that `read_weights` gives for a checkpoint folder. Raises ModelError."""
+    return _stored_tensors(shards_of(folder), shape)
+
+
+def _stored_tensors(shards: Mapping[Path, Sequence[str]], shape: Shape) -> dict[str, tuple[int, ...]]:
+    return expected_tensors(_as_stored(shape, {name for names in shards.values() for name in names}))
 
 
 def _as_stored(shape: Shape, names: set[str]) -> Shape:
@@ -120,69 +134,28 @@ def _layer_tensors(s: Shape) -> dict[str, tuple[int, ...]]:
     return names
 
 
-def fingerprint(folder: Path) -> str:
-    """A short name for exactly these files, by size and time: KV written by other weights must never be read back."""
-    digest = hashlib.sha256()
-    for path in sorted(p for p in folder.iterdir() if p.suffix in {".safetensors", ".json"}):
-        status = path.stat()
-        digest.update(f"{path.name}:{status.st_size}:{status.st_mtime_ns};".encode())
-    return digest.hexdigest()[:16]
-
-
-def holds_int8(folder: Path) -> bool:
-    """Whether the matrices are stored as int8 rows, as the default model's are. Raises ModelError."""
-    names = [(path, name) for path, names in _shards(folder).items() for name in names if name.endswith("_scale")]
-    if not names or not names[0][0].is_file():
-        return False
-    path, name = names[0]
-    with _open(path) as shard:
-        matrix = name.removesuffix("_scale")
-        return matrix in set(shard.keys()) and shard.get_slice(matrix).get_dtype() == "I8"
-
-
-def _shards(folder: Path) -> dict[Path, list[str]]:
-    if (folder / INDEX).is_file():
-        try:
-            placed = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
-            shards: dict[Path, list[str]] = {}
-            for name, file in placed.items():
-                shards.setdefault(folder / Path(file).name, []).append(name)
-        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            raise ModelError(f"The index {folder / INDEX} cannot be read.") from None
-        return shards
-    if (folder / SINGLE).is_file():
-        with _open(folder / SINGLE) as shard:
-            return {folder / SINGLE: list(shard.keys())}
-    if any(path.suffix in {".bin", ".pt", ".pth", ".pkl", ".ckpt"} for path in folder.iterdir()):
-        raise ModelError(
-            f"The checkpoint in {folder} is a pickle, which can run code when it is loaded.",
-            advice="Convert it to safetensors.",
-        )
-    raise ModelError(f"There are no weights in {folder}: no {SINGLE} and no {INDEX}.")
-
-
 def _refuse_foreign_scales(path: Path, names: list[str]) -> None:
     """Scales belong to int8 rows; beside another type they are some quantisation that would be read wrong."""
     scaled = [n.removesuffix("_scale") for n in names if n.endswith("_scale")]
     if not scaled:
         return
-    with _open(path) as shard:
+    with open_shard(path) as shard:
         stored = set(shard.keys())
         for name in scaled:
             if name in stored and shard.get_slice(name).get_dtype() != "I8":
                 raise ModelError(f"{name} in {path.name} is quantised in a way that Remask does not read.")
 
 
-def _allocate_all(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+def _allocate_all(shapes: Mapping[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
     if dtype != torch.int8:
         return _allocate(shapes, dtype, device)
-    matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
-    rest = {name: shape for name, shape in shapes.items() if len(shape) != 2}
+    matrices: dict[str, tuple[int, ...]] = {name: shape for name, shape in shapes.items() if len(shape) == 2}
+    rest = {name: shape for name, shape in shapes.items() if name not in matrices}
     rest |= {f"{name}_scale": shape[:1] for name, shape in matrices.items()}
     return _allocate(matrices, torch.int8, device) | _allocate(rest, torch.float32, device)
 
 
-def _allocate(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
+def _allocate(shapes: Mapping[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
     """One flat buffer cut into views: hundreds of separate allocations would waste a fifth in rounding to pages."""
     sizes = {name: -(-math.prod(shape) // ALIGNMENT) * ALIGNMENT for name, shape in shapes.items()}
     try:
@@ -195,8 +168,30 @@ def _allocate(shapes: dict[str, tuple[int, ...]], dtype: torch.dtype, device: to
     }
 
 
-def _read_tensor(shard: safe_open, file: str, name: str, target: Tensor, target_scale: Tensor | None) -> None:
+def _read_tensor(
+    shard: safe_open,
+    file: str,
+    name: str,
+    target: Tensor,
+    target_scale: Tensor | None,
+    updates: Sequence[LowRank],
+) -> None:
     """Fill `target` from the shard: int8 rows are dequantised, or kept where there is a place for their scales."""
+    stored, scale = _stored(shard, file, name, target)
+    if updates:
+        _merge(stored, scale, updates, target, target_scale)
+    elif target_scale is not None:
+        rows, scale = quantise(stored) if scale is None else (stored, scale)
+        target.copy_(rows)
+        target_scale.copy_(scale)
+    elif scale is None:
+        target.copy_(stored)
+    else:
+        dequantise(stored, scale, target)
+
+
+def _stored(shard: safe_open, file: str, name: str, target: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The tensor as it is stored, with its scales where it is int8 rows, checked."""
     try:
         stored: Tensor = shard.get_tensor(name)
         if stored.dtype not in STORED:
@@ -208,14 +203,18 @@ def _read_tensor(shard: safe_open, file: str, name: str, target: Tensor, target_
         raise ModelError(f"The int8 matrix {name} has scales of the shape {tuple(scale.shape)}, not one a row.")
     if stored.shape != target.shape:
         raise ModelError(f"{name} has the shape {tuple(stored.shape)}, and config.json says {tuple(target.shape)}.")
-    if target_scale is not None:
-        rows, scale = quantise(stored) if scale is None else (stored, scale)
-        target.copy_(rows)
-        target_scale.copy_(scale)
-    elif scale is None:
-        target.copy_(stored)
-    else:
-        dequantise(stored, scale, target)
+    return stored, scale
+
+
+def _merge(
+    stored: Tensor, scale: Tensor | None, updates: Sequence[LowRank], target: Tensor, target_scale: Tensor | None
+) -> None:
+    """Fill `target` with the stored matrix and its updates, added in float32 and rounded once."""
+    for chunk, rows in merged_rows(stored, scale, updates, target.device):
+        if target_scale is None:
+            target[chunk] = rows
+        else:
+            target[chunk], target_scale[chunk] = quantise(rows)
 
 
 def quantise(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -232,42 +231,3 @@ def dequantise(rows: Tensor, scale: Tensor, target: Tensor) -> None:
             torch.mul(rows[chunk], scale[chunk, None], out=target[chunk])
         else:
             target[chunk] = rows[chunk].to(target.device) * scale[chunk, None].to(target.device)
-
-
-def _open(path: Path) -> safe_open:
-    try:
-        return safe_open(str(path), framework="pt", backend="pread")  # a map would count as memory
-    except (OSError, SafetensorError) as error:
-        raise _damaged(path, str(error)) from None
-
-
-def _checksums(folder: Path) -> dict[str, str]:
-    try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"The file {folder / SUMS} cannot be read: {error}.") from None
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-
-
-def _verify(path: Path, expected: str | None) -> None:
-    try:
-        there = path.is_file()
-    except OSError:  # a name that no file can have
-        there = False
-    if not there:
-        raise ModelError(
-            f"The weight shard {path} is missing.", advice="Install Remask again, or name a whole checkpoint."
-        )
-    if expected is None:
-        return
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-            raise _damaged(path, "its checksum differs")
-
-
-def _damaged(path: Path, why: str) -> ModelError:
-    return ModelError(
-        f"The weight shard {path} is damaged ({why}).", advice="Install Remask again, or name a whole checkpoint."
-    )

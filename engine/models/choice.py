@@ -1,4 +1,4 @@
-"""Which checkpoint is used: named by a folder, by a name in the local hub cache, or chosen once and remembered.
+"""Which checkpoint and which adapter are used: named by a folder or a name in the local hub cache, or remembered.
 
 Never downloads: a name that is not on this machine is an error.
 """
@@ -27,41 +27,53 @@ def find_model(source: str | Path | None) -> Path:
         return chosen_model() or DEFAULT_MODEL
     if (folder := _folder(str(source))) is not None:
         return folder
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):
-        cached = _in_hub_cache(str(source))
-        if cached is not None:
-            return cached
+    if (cached := _in_hub_cache(str(source), "config.json")) is not None:
+        return cached
     raise InputError(
         f"There is no checkpoint folder {source}, and no such name in the local hub cache.",
         advice="Remask downloads nothing: get the checkpoint first (see docs/models.md).",
     )
 
 
+def find_adapter(source: str | Path | None, model: str | Path | None) -> Path | None:
+    """The adapter's folder: of a path or a name in the hub cache, or the one chosen with the model where both are None.
+
+    Raises InputError for a source that is not on this machine.
+    """
+    if source is None:
+        return chosen_adapter() if model is None else None
+    found = _folder(str(source)) or _in_hub_cache(str(source), "adapter_config.json")
+    if found is None:
+        raise InputError(
+            f"There is no adapter folder {source}, and no such name in the local hub cache.",
+            advice="Remask downloads nothing: get the adapter first (see docs/models.md).",
+        )
+    return found
+
+
 def chosen_model() -> Path | None:
     """The folder remembered by `choose_model`; None where none is. Raises InputError where it is gone."""
-    try:
-        text = (config_dir() / CHOICE).read_text(encoding="utf-8")
-    except (OSError, StorageError):
-        return None
-    back = "'remask model use default' goes back to the default model."
-    try:
-        named = str(json.loads(text)["model"])
-    except (ValueError, KeyError, TypeError):
-        raise InputError("The choice of a model cannot be read.", advice=back) from None
-    if (folder := _folder(named)) is None:
-        raise InputError(f"The chosen model {named} is gone.", advice=back)
-    return folder
+    return _chosen("model")
 
 
-def choose_model(folder: Path | None) -> None:
-    """Remember a folder for all later calls, or go back to the default model. Raises StorageError."""
+def chosen_adapter() -> Path | None:
+    """The adapter remembered by `choose_model`; None where none is. Raises InputError where it is gone."""
+    return _chosen("adapter")
+
+
+def choose_model(folder: Path | None, adapter: Path | None = None) -> None:
+    """Remember a folder and an adapter for all later calls; None is the default model, and no adapter.
+
+    Raises StorageError.
+    """
     path = config_dir() / CHOICE
+    chosen = {name: str(place) for name, place in (("model", folder), ("adapter", adapter)) if place is not None}
     try:
-        if folder is None:
+        if not chosen:
             path.unlink(missing_ok=True)
             return
         fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"model": str(folder)}), encoding="utf-8")
+        fresh.write_text(json.dumps(chosen), encoding="utf-8")
         os.replace(fresh, path)
     except OSError as error:
         raise StorageError(f"The choice cannot be written to {path}: {error.strerror}.") from None
@@ -76,6 +88,25 @@ def known_models() -> list[Path]:
     return list(dict.fromkeys([*found, *_hub_snapshots()]))
 
 
+def _chosen(kind: str) -> Path | None:
+    try:
+        text = (config_dir() / CHOICE).read_text(encoding="utf-8")
+    except (OSError, StorageError):
+        return None
+    back = "'remask model use default' goes back to the default model."
+    try:
+        chosen = json.loads(text)
+        if not isinstance(chosen, dict) or not chosen.keys() & {"model", "adapter"}:
+            raise ValueError(kind)
+    except ValueError:
+        raise InputError("The choice of a model cannot be read.", advice=back) from None
+    if kind not in chosen:
+        return None
+    if (folder := _folder(str(chosen[kind]))) is None:
+        raise InputError(f"The chosen {kind} {chosen[kind]} is gone.", advice=back)
+    return folder
+
+
 def _folder(source: str) -> Path | None:
     """The folder of that name, if there is one; an odd name is only not there."""
     try:
@@ -85,11 +116,14 @@ def _folder(source: str) -> Path | None:
         return None
 
 
-def _in_hub_cache(name: str) -> Path | None:
+def _in_hub_cache(name: str, file: str) -> Path | None:
+    """The cached snapshot of `organisation/name` that holds a file."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        return None
     from huggingface_hub import try_to_load_from_cache
 
     try:
-        path = try_to_load_from_cache(name, "config.json")
+        path = try_to_load_from_cache(name, file)
     except ValueError:  # not a name that the hub could have
         return None
     return Path(path).parent if isinstance(path, str) else None

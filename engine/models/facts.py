@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import torch
 
+from remask.engine.models.adapter import adapters_over
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.families import FAMILIES, read_spec
 from remask.engine.models.model import choose_device, choose_dtype
@@ -46,15 +47,22 @@ class Facts:
     verifies: bool
     policy: str
     licence: str
+    adapters: tuple[str, ...] = ()  # merged into it, in this order
 
 
-def facts_of(folder: Path) -> Facts:
-    """Read what the folder's files say. Raises ModelError where they are missing, damaged or of an unknown kind."""
+def facts_of(folder: Path, adapter: Path | None = None) -> Facts:
+    """Read what the folder's files and an adapter's say.
+
+    Raises ModelError where they are missing, damaged, of an unknown kind or do not belong together.
+    """
     spec = read_spec(folder, read_tokenizer(folder))
+    name, adapters = spec.name, adapters_over(folder, adapter)
+    for one in adapters:
+        name = one.title(name)
     width = choose_dtype("auto", choose_device("auto")).itemsize
     memory = memory_needed(spec.shape.parameters, spec.shape.kv_values_per_token, width)
     return Facts(
-        name=spec.name,
+        name=name,
         folder=str(folder),
         family=spec.family,
         regime=spec.regime.value,
@@ -66,6 +74,7 @@ def facts_of(folder: Path) -> Facts:
         verifies=spec.verifies,
         policy=spec.policy,
         licence=licence_of(folder),
+        adapters=tuple(one.name for one in adapters),
     )
 
 

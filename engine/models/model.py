@@ -5,19 +5,21 @@ Knows how to turn text into tokens and back; knows no prompt and no decoding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
 
 from remask.contract.errors import InputError, ModelError
-from remask.engine.models.checkpoint import fingerprint, holds_int8, read_tokenizer, read_weights
-from remask.engine.models.choice import find_model
+from remask.engine.models.adapter import adapters_over, read_merged
+from remask.engine.models.checkpoint import read_tokenizer
+from remask.engine.models.choice import find_adapter, find_model
 from remask.engine.models.families import read_spec
 from remask.engine.models.gemma import load_gemma
 from remask.engine.models.native import NativeTransformer, native_library
 from remask.engine.models.processor import has_bfloat16, set_threads
+from remask.engine.models.shards import fingerprint, holds_int8
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.models.transformer import Transformer
 
@@ -34,12 +36,19 @@ class Model:
     fingerprint: str
 
     @classmethod
-    def load(cls, folder: Path | None = None, *, device: str = "auto", dtype: str = "auto") -> Model:
-        """Load a checkpoint (see `find_model`), by default the chosen one. Raises ModelError or InputError."""
+    def load(
+        cls, folder: Path | None = None, *, adapter: Path | None = None, device: str = "auto", dtype: str = "auto"
+    ) -> Model:
+        """Load a checkpoint (see `find_model`), by default the chosen one, with its adapters merged into it.
+
+        Raises ModelError or InputError.
+        """
+        named = find_adapter(adapter, folder)
         folder = find_model(folder)
         where = choose_device(device)
         tokenizer = read_tokenizer(folder)
         spec = read_spec(folder, tokenizer)
+        adapters = adapters_over(folder, named)
         if tokenizer.get_vocab_size(with_added_tokens=True) > spec.shape.vocab:
             raise ModelError(f"The tokenizer in {folder} has more tokens than the model's {spec.shape.vocab}.")
         set_threads()
@@ -50,11 +59,16 @@ class Model:
         if spec.regime is Regime.UNIFORM:
             if precision == torch.int8:
                 raise InputError("This checkpoint does not run in int8.", advice="Use bfloat16, or leave it out.")
+            if adapters:
+                raise InputError("Remask merges no adapters into checkpoints of this family.")
             transformer = load_gemma(folder, dtype=precision, device=where)
         else:
             kind = NativeTransformer if precision == torch.int8 else Transformer
-            transformer = kind(spec.shape, read_weights(folder, spec.shape, dtype=precision, device=where))
-        return cls(spec, tokenizer, transformer, f"{fingerprint(folder)}-{transformer.dtype}-{where.type}")
+            transformer = kind(spec.shape, read_merged(folder, spec.shape, adapters, dtype=precision, device=where))
+        for one in adapters:
+            spec = replace(spec, name=one.title(spec.name))
+        files = "-".join(fingerprint(place) for place in [folder, *(a.folder for a in adapters)])
+        return cls(spec, tokenizer, transformer, f"{files}-{transformer.dtype}-{where.type}")
 
     def encode(self, text: str) -> list[int]:
         """Tokens of source text; the names of special tokens in it are plain text."""

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from adapters import random_pairs, write_adapter
 from checkpoints import PUBLISHED, write_checkpoint
 
 from remask.cli.main import run_command
@@ -166,3 +167,60 @@ def test_a_chosen_model_that_vanished_is_said_not_replaced(tmp_path, capsys, fil
     assert run_command(["complete", file, "--at", "2:20"]) == 2
     assert "is gone" in capsys.readouterr().err
     assert run_command(["model", "list"]) == 0
+
+
+def test_an_adapter_changes_what_is_written_and_the_cache_keeps_both_apart(tmp_path, capsys, file):
+    folder, adapter = write_checkpoint(tmp_path / "mine", "remask"), write_adapter(tmp_path / "adapter")
+    (plain,) = complete(capsys, file, folder)
+    (adapted,) = complete(capsys, file, folder, "--adapter", str(adapter))
+    (again,) = complete(capsys, file, folder, "--adapter", str(adapter))
+    (plain_again,) = complete(capsys, file, folder)
+    assert (plain["model"], adapted["model"]) == ("mine", "mine+adapter")
+    assert adapted["prompt"]["cached"] == 0 < again["prompt"]["cached"]
+    assert (plain["text"], adapted["text"]) == (plain_again["text"], again["text"])
+
+
+def test_show_says_which_adapter_is_merged(tmp_path, capsys):
+    folder, adapter = write_checkpoint(tmp_path / "mine", "remask"), write_adapter(tmp_path / "adapter")
+    assert run_command(["model", "show", str(folder), "--adapter", str(adapter), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["name"], facts["adapters"]) == ("mine+adapter", ["adapter"])
+    assert run_command(["model", "show", str(folder)]) == 0
+    assert "adapter     none" in capsys.readouterr().out
+
+
+def test_an_adapter_is_remembered_with_its_model(tmp_path, capsys, file):
+    folder, adapter = write_checkpoint(tmp_path / "mine", "remask"), write_adapter(tmp_path / "adapter")
+    assert run_command(["model", "use", str(folder), "--adapter", str(adapter)]) == 0
+    assert "Using mine+adapter" in capsys.readouterr().out
+    assert run_command(["complete", file, "--at", "2:20", "--json", "--max-tokens", "4", "--dtype", "float32"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "mine+adapter"
+    assert run_command(["model", "show", str(folder), "--json"]) == 0  # named: without what was chosen for another
+    assert json.loads(capsys.readouterr().out)["name"] == "mine"
+    assert run_command(["model", "list", "--json"]) == 0
+    used = [m for m in json.loads(capsys.readouterr().out)["models"] if m["used"]]
+    assert [m["name"] for m in used] == ["mine+adapter"]
+    assert run_command(["model", "use", str(folder)]) == 0
+    assert run_command(["model", "show", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["name"] == "mine"
+
+
+def test_an_adapter_that_vanished_or_does_not_fit_is_one_sentence(tmp_path, capsys, file):
+    folder, adapter = write_checkpoint(tmp_path / "mine", "remask"), write_adapter(tmp_path / "adapter")
+    assert run_command(["model", "use", str(folder), "--adapter", str(adapter)]) == 0
+    shutil.rmtree(adapter)
+    assert run_command(["complete", file, "--at", "2:20"]) == 2
+    assert "is gone" in capsys.readouterr().err
+    assert run_command(["complete", file, "--at", "2:20", "--model", str(folder), "--adapter", str(adapter)]) == 2
+    assert "no adapter folder" in capsys.readouterr().err
+    wide = {name.replace("layers.1", "layers.9"): pair for name, pair in random_pairs().items()}
+    write_adapter(adapter, wide)
+    assert run_command(["complete", file, "--at", "2:20", "--model", str(folder), "--adapter", str(adapter)]) == 3
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "no matrix of this model" in error
+
+
+def test_the_default_model_is_not_adapted_by_what_does_not_fit_it(tmp_path, capsys):
+    assert run_command(["model", "use", "default", "--adapter", str(tmp_path)]) == 3
+    assert "no whole adapter" in capsys.readouterr().err

@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 from tiny import SHAPE, random_weights
 
 from remask.contract.errors import ModelError
-from remask.engine.models.checkpoint import expected_tensors, fingerprint, holds_int8, read_tokenizer, read_weights
+from remask.engine.models.checkpoint import expected_tensors, read_tokenizer, read_weights
+from remask.engine.models.shards import fingerprint, holds_int8
 
 CPU = torch.device("cpu")
 
