@@ -78,7 +78,11 @@ def score(parts: Mapping[str, Tensor], states: Tensor, signs: Tensor) -> Tensor:
 
     n_k = h_k / rms(h_k);  g = sigmoid(G n_K + c);  u = silu(sum_k g_k (P_k n_k + b_k) + S s + d);  o . [u, s] + e
     """
-    normed = normalise(states)  # [T, K, width]
+    return verdict(parts, normalise(states), signs)
+
+
+def verdict(parts: Mapping[str, Tensor], normed: Tensor, signs: Tensor) -> Tensor:
+    """`score` of states [T, K, width] that are normalised already."""
     gates = (normed[:, -1] @ parts["gate.weight"].T + parts["gate.bias"]).sigmoid()  # [T, K], from the deepest
     skips = torch.einsum("tkw,kmw->tkm", normed, parts["skip.weight"]) + parts["skip.bias"]
     mixed = (gates[:, :, None] * skips).sum(1) + signs @ parts["signs.weight"].T + parts["signs.bias"]

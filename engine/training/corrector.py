@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.contract.errors import InputError
-from remask.engine.judge.corrector import SIGNS, Corrector, part_shapes, score
+from remask.engine.judge.corrector import SIGNS, Corrector, part_shapes, score, verdict
 from remask.engine.training.batches import Bools
 from remask.engine.training.drafts import DRAFTED, Drafts, Kind, Labelled
 from remask.engine.training.working_point import (
@@ -41,6 +41,7 @@ class CorrectorPlan:
     """How to train. Ends after `minutes`, or after `steps` batches were gathered, what comes first; 0 is never.
 
     inner: numbers between the taps and the verdict. epochs over what was gathered. lr falls to 0 with a cosine.
+    dropout: share of the states' numbers that are hidden from the head in each step.
     held_out: batches of the validation rows; the lines are drawn on the even ones and measured on the odd ones.
     precision: wanted of the line for drafts. doubted: most of the untouched tokens that the strict line may flag.
     """
@@ -48,11 +49,12 @@ class CorrectorPlan:
     minutes: float = 0.0
     steps: int = 0
     seed: int = 0
-    inner: int = 128
-    epochs: int = 8
-    batch: int = 512
+    inner: int = 64
+    epochs: int = 5
+    batch: int = 256
     lr: float = 2e-3
     decay: float = 0.05
+    dropout: float = 0.3
     held_out: int = 40
     precision: float = 0.8
     doubted: float = 0.002
@@ -114,6 +116,7 @@ def fit(pool: Labelled, plan: CorrectorPlan, progress: Callable[[float], None] =
     """A head's tensors, rounded to 16 bits as they are stored. Deterministic by the plan's seed."""
     mean, deviation = _moments(pool.states)
     parts = _fresh(pool.states.shape, plan)
+    generator = torch.Generator().manual_seed(plan.seed)
     labels = torch.from_numpy(pool.wrong).float()
     rng = np.random.default_rng((plan.seed, 3))
     optimizer = torch.optim.AdamW(parts.values(), lr=plan.lr, weight_decay=plan.decay)
@@ -124,7 +127,8 @@ def fit(pool: Labelled, plan: CorrectorPlan, progress: Callable[[float], None] =
             order = torch.from_numpy(rng.permutation(len(labels)))
         picked = order[step % each * size :][:size]
         optimizer.param_groups[0]["lr"] = plan.lr * (1 + math.cos(math.pi * step / (plan.epochs * each))) / 2
-        logits = score(folded(parts, mean, deviation), pool.states[picked], pool.signs[picked])
+        states = _drop((pool.states[picked].float() - mean) / deviation, plan.dropout, generator)
+        logits = verdict(parts, states, pool.signs[picked])
         F.binary_cross_entropy_with_logits(logits, labels[picked]).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=False)
@@ -239,13 +243,19 @@ def _judge(parts: Mapping[str, Tensor], checks: list[Labelled]) -> Verdicts:
 
 
 def _fresh(states: tuple[int, ...], plan: CorrectorPlan) -> dict[str, Tensor]:
-    """Small random skips, all gates half open, and a verdict that begins at one half."""
+    """Random matrices, the skips' small: the head begins with the signs, and a verdict near one half."""
     _, taps, width = states
     generator = torch.Generator().manual_seed(plan.seed)
     parts = {name: torch.zeros(shape) for name, shape in part_shapes(taps, width, plan.inner).items()}
-    for name, inputs in (("skip.weight", width), ("signs.weight", SIGNS), ("out.weight", plan.inner)):
+    for name, inputs in (("skip.weight", 100 * width), ("signs.weight", SIGNS), ("out.weight", plan.inner)):
         parts[name] = torch.randn(parts[name].shape, generator=generator) / inputs**0.5
     return {name: part.requires_grad_() for name, part in parts.items()}
+
+
+def _drop(states: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Dropout (Srivastava et al. 2014) from a generator of its own, so that nothing else changes what is dropped."""
+    kept = torch.rand(states.shape, generator=generator) >= share
+    return states * kept / (1 - share)
 
 
 def _moments(states: Tensor) -> tuple[Tensor, Tensor]:

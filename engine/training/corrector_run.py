@@ -123,11 +123,12 @@ def _with_run(weights: Mapping[str, Tensor], run: Run) -> dict[str, Tensor]:
             if name.endswith(LORA_B):
                 continue
             learned: Tensor = file.get_tensor(name).float()
-            if name.endswith(LORA_A):
+            target, pair = name, name.endswith(LORA_A)
+            if pair:
                 stem = name.removesuffix(LORA_A)
-                name, learned = f"{stem}.weight", file.get_tensor(stem + LORA_B).float() @ learned
-                learned = learned + result[name].cpu() if name in result else learned
-            if name not in result or result[name].shape != learned.shape:
+                target, learned = f"{stem}.weight", file.get_tensor(stem + LORA_B).float() @ learned
+            if target not in result or result[target].shape != learned.shape:
                 raise foreign
-            result[name] = learned.to(result[name].device)
+            learned = learned.to(result[target].device)
+            result[target] = result[target] + learned if pair else learned
     return result

@@ -2,7 +2,8 @@
 
 Canvases are filled by the model (greedily, by sampling, or with part of the truth in view) or hold the truth with
 planted errors. Each is read causally behind its own clean context, as the verifying pass reads it; beside them, tokens
-of untouched code. A token is wrong where it differs from the truth at its place. Knows no head.
+of untouched code. A token is wrong where it differs from the truth at its place. One-pass drafts count up to their
+first wrong token: verifying cuts them there, and one that is only shifted would be wrong all the way. Knows no head.
 
 Shapes: R rows, N tokens a clean row, C canvases of B tokens a row, K taps, T tokens scored.
 """
@@ -38,12 +39,13 @@ class Kind(IntEnum):
 
 
 DRAFTED = (Kind.GREEDY, Kind.SAMPLED, Kind.PARTIAL)
-FULL = (Kind.GREEDY, Kind.SAMPLED, Kind.GREEDY, Kind.PLANTED)  # what fully masked canvases become, in turn
+ONE_PASS = (Kind.GREEDY, Kind.SAMPLED)
+FULL = (Kind.GREEDY, Kind.PLANTED, Kind.SAMPLED, Kind.PLANTED, Kind.GREEDY, Kind.PLANTED)  # fully masked ones, in turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftOptions:
-    """rows a batch, canvases of `block` tokens a row (a multiple of 6), clean tokens scored a row.
+    """rows a batch, canvases of `block` tokens a row (even), clean tokens scored a row.
 
     planted: share of a planted canvas's tokens that are replaced. temperature: of the sampled drafts.
     """
@@ -51,7 +53,7 @@ class DraftOptions:
     seed: int = 0
     rows: int = 2
     block: int = 8
-    canvases: int = 24
+    canvases: int = 36
     clean: int = 128
     planted: float = 0.12
     temperature: float = 0.9
@@ -112,7 +114,7 @@ class Drafts:
         return self._read(batch, picked, canvases, rng)
 
     def draft(self, batch: Batch, picked: Ints, rng: np.random.Generator, step: int) -> Canvases:
-        """Fill a batch's canvases. Positions behind the example's or the draft's end are not scored."""
+        """Fill a batch's canvases. What lies behind the example's end or the draft's is not scored."""
         o = self._options
         shape = (len(picked), o.canvases, o.block)
         segments = self._split.segments[picked].astype(np.int64)
@@ -128,8 +130,9 @@ class Drafts:
         tokens = np.where((kinds == Kind.PLANTED)[:, None], truth, self._guess(batch, shape, kinds, step))
         planted = (rng.random(shape) < o.planted) & (kinds == Kind.PLANTED)[:, None]
         tokens = np.where(planted, self._others(picked, shape, rng), tokens)
-        ended = np.cumsum(np.isin(tokens, self._ends), axis=2)
-        before = np.concatenate([np.zeros_like(ended[:, :, :1]), ended[:, :, :-1]], axis=2)
+        ends = np.isin(tokens, self._ends)
+        ends |= (tokens != truth) & np.isin(kinds, ONE_PASS)[:, None]
+        before = np.cumsum(ends, axis=2) - ends
         return Canvases(anchors, truth, tokens, inside & (before == 0), kinds)
 
     def _kinds(self) -> npt.NDArray[np.uint8]:

@@ -50,7 +50,7 @@ def test_every_kind_is_there_and_labelled_by_the_truth():
     assert not wrong[kinds == Kind.CLEAN].any()
     assert 0.2 < wrong[kinds == Kind.PLANTED].mean() < 0.7
     assert wrong[kinds == Kind.GREEDY].mean() > 0.5  # random weights know nothing
-    assert wrong[kinds == Kind.PARTIAL].mean() < wrong[kinds == Kind.GREEDY].mean()
+    assert 0.1 < wrong[kinds == Kind.PARTIAL].mean() < 0.9
 
 
 def test_what_was_in_view_stays_and_no_mask_is_drafted():
@@ -74,7 +74,7 @@ def test_planted_errors_are_code_of_the_row():
         assert np.isin(row, split().tokens[number]).all()
 
 
-def test_nothing_behind_an_end_is_scored():
+def test_nothing_behind_an_end_or_a_draft_s_first_error_is_scored():
     source = drafts(replace(OPTIONS, block=8))
     _, picked, canvases = drafted(source)
     segments = split().segments[picked]
@@ -84,6 +84,8 @@ def test_nothing_behind_an_end_is_scored():
         assert canvases.truth[r, c, i] == split().tokens[picked[r], at]
         assert segments[r, at] == segments[r, canvases.anchors[r, c]]
         assert END not in canvases.tokens[r, c, :i]
+        if canvases.kinds[c] in (Kind.GREEDY, Kind.SAMPLED):  # verifying cuts at the first wrong token
+            assert (canvases.tokens[r, c, :i] == canvases.truth[r, c, :i]).all()
         checked += 1
     assert checked
 
