@@ -10,8 +10,10 @@ import click
 from remask.cli.options import engine_options, load_engine
 from remask.cli.show import show
 from remask.cli.source import Place, Source
+from remask.cli.trace import check, write
 from remask.contract.errors import InputError
 from remask.contract.messages import CompletionRequest, CompletionResult, Extent
+from remask.engine.decode.trace import Trace
 
 
 @click.command()
@@ -24,6 +26,7 @@ from remask.contract.messages import CompletionRequest, CompletionResult, Extent
 @click.option("--deadline", "deadline_ms", default=10_000, type=int, help="Milliseconds to take at most.")
 @click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a completion.")
+@click.option("--trace", "traced", type=click.Path(path_type=Path), help="A file for every pass, with its source.")
 @click.option("--cache/--no-cache", default=True, help="Keep the KV state on disk between calls.")
 @engine_options
 def complete(
@@ -36,6 +39,7 @@ def complete(
     deadline_ms: int,
     typed: str,
     as_json: bool,
+    traced: Path | None,
     model: Path | None,
     adapter: Path | None,
     device: str,
@@ -45,6 +49,8 @@ def complete(
     """Complete FILE at a position."""
     if len(places) != 1:
         raise InputError("Name one position with --at LINE:COL." if not places else "--at is given more than once.")
+    if traced is not None:
+        check(traced)
     source = Source.read(file, Place.parse(places[0]), language)
     requests = [
         CompletionRequest(
@@ -60,13 +66,19 @@ def complete(
         for count in range(len(typed) + 1)
     ]
     engine = load_engine(model, adapter, device, dtype, cache)
+    records = []
     for request in requests:
-        result = engine.complete(request)
+        trace = Trace() if traced is not None else None
+        result = engine.complete(request, trace=trace)
+        if trace is not None:
+            records.append(trace.record(request, result))
         if as_json:
             click.echo(json.dumps(as_output(request, result)))
         else:
             show(request, result)
     engine.close()
+    if traced is not None:
+        write(traced, records)
     if engine.storage_warning is not None:
         raise engine.storage_warning
 
@@ -78,4 +90,4 @@ def as_output(request: CompletionRequest, result: CompletionResult) -> dict[str,
     values = result.to_dict()
     order = ("text", "range", "reason", "language", "tokens", "forwards", "prompt", "ms", "model", "policy", "detail")
     values["range"] = {"start": at, "end": at}
-    return {name: values[name] for name in order}
+    return {name: values[name] for name in (*order, "names")}

@@ -19,6 +19,7 @@ from remask.cli.doctor import doctor
 from remask.cli.evaluate import evaluate
 from remask.cli.model import model
 from remask.cli.stats import stats
+from remask.cli.trace import trace
 from remask.cli.train import train
 from remask.contract.errors import RemaskError
 
@@ -50,6 +51,7 @@ remask.add_command(evaluate)
 remask.add_command(train)
 remask.add_command(bench)
 remask.add_command(stats)
+remask.add_command(trace)
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:

@@ -255,14 +255,20 @@ def from_json(values: object) -> list[Record]:
     if not isinstance(version, int) or version > VERSION:
         raise InputError(f"It is a trace of version {version!r}, and this Remask reads up to {VERSION}.")
     try:
-        return [_record(one) for one in values["requests"]]
+        return [_record(one) for one in _list(values["requests"])]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"It is a damaged trace ({type(error).__name__}: {error}).") from None
 
 
 def _record(values: Mapping[str, Any]) -> Record:
-    events = [_event(one) for one in values["events"]]
+    events = [_event(one) for one in _list(values["events"])]
     return _checked(Record, {**values, "events": []}, events=events)
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("a list is missing")
+    return value
 
 
 def _event(values: Mapping[str, Any]) -> AnyEvent:
