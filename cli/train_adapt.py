@@ -23,6 +23,7 @@ def adapt(repo: Path, out: Path, model: Path | None, minutes: float, settings: t
     """Teach the model your own code: corpus, training and adapter in one go. Again: it goes on where it was."""
     keep_memory()
     from remask.engine.training.corpus.build import CorpusRequest, build_corpus
+    from remask.engine.training.export import ExportRequest, export_run
     from remask.engine.training.recipe import Recipe
     from remask.engine.training.run import RunRequest
     from remask.engine.training.trainer import Plan
@@ -37,3 +38,5 @@ def adapt(repo: Path, out: Path, model: Path | None, minutes: float, settings: t
             out=out / "run", corpus=corpus, recipe=recipe, plan=Plan(minutes=minutes), model=model, device=device
         )
     )
+    done = export_run(ExportRequest(run=out / "run", out=out / "adapter", base=model, replace=True))
+    click.echo(f"The {done.form} is in {done.folder}: use it with --{'adapter' if recipe.rank else 'model'}.")

@@ -18,13 +18,15 @@ import torch
 from torch import Tensor
 
 from remask.contract.errors import InputError, StorageError
-from remask.engine.models.checkpoint import read_tokenizer, read_weights
+from remask.engine.models.adapter import adapters_over, digest_of, read_merged
+from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_model
 from remask.engine.models.families import read_spec
 from remask.engine.models.model import choose_device, choose_dtype
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.training.batches import Batches
 from remask.engine.training.corpus.store import Corpus, load_corpus
+from remask.engine.training.hardware import describe_hardware
 from remask.engine.training.network import Network
 from remask.engine.training.recipe import Recipe
 from remask.engine.training.trainer import Plan, Record, Trainer
@@ -59,7 +61,8 @@ def open_run(request: RunRequest) -> Trainer:
     corpus = load_corpus(request.corpus, hashlib.sha256((base / "tokenizer.json").read_bytes()).hexdigest())
     _refuse_unfit(corpus, spec, request.recipe)
     device = choose_device(request.device)
-    weights = read_weights(base, spec.shape, dtype=torch.float32, device=device)
+    carried = adapters_over(base)
+    weights = read_merged(base, spec.shape, carried, dtype=torch.float32, device=device)
     network = Network(
         spec.shape,
         weights,
@@ -77,7 +80,13 @@ def open_run(request: RunRequest) -> Trainer:
         else None,
         request.recipe,
         request.out,
-        about={"base": spec.name, "dtype": str(network.dtype).removeprefix("torch."), "corpus": _about(corpus)},
+        about={
+            "base": spec.name,
+            "base_sha256": digest_of(base, carried),
+            "dtype": str(network.dtype).removeprefix("torch."),
+            "corpus": _about(corpus),
+            "hardware": describe_hardware(),
+        },
     )
     trainer.resume()
     return trainer
