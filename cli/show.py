@@ -38,6 +38,8 @@ def picture(request: CompletionRequest, result: CompletionResult) -> Text:
 def summary(result: CompletionResult) -> str:
     """Tokens, passes, time, and why the text ends where it does."""
     why = f"Ended by: {result.reason}." if result.text else f"Nothing to show ({result.reason}). {result.detail}"
+    if result.text and result.names.unknown:
+        why += f" Nothing defines {', '.join(result.names.unknown)}."
     return (
         f"{result.tokens} tokens in {result.forwards} passes, {result.ms.total:.0f} ms "
         f"(prompt {result.ms.prompt:.0f}, decode {result.ms.decode:.0f}), "

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from remask.cli.main import run_command
-from remask.cli.show import show
-from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.cli.show import show, summary
+from remask.contract.messages import CompletionRequest, CompletionResult, NameFacts, Reason
 
 SOURCE = "class Box:\n    def __init__(self, width):\n        self.width = width\n\n    def area(self):\n        \n"
 
@@ -27,7 +27,7 @@ def test_json_contract_and_a_warm_second_call(file, capsys):
         outputs.append(json.loads(capsys.readouterr().out))
     first, second = outputs
     fields = ["text", "range", "reason", "language", "tokens", "forwards", "prompt", "ms", "model", "policy", "detail"]
-    assert list(first) == fields
+    assert list(first) == [*fields, "names"]
     assert first["range"] == {"start": {"line": 6, "column": 9}, "end": {"line": 6, "column": 9}}
     assert set(first["ms"]) == {"total", "prompt", "decode"}
     assert (first["language"], first["policy"]) == ("python", "default")
@@ -55,6 +55,12 @@ def test_picture_shows_ghost_text_in_its_place():
     assert "3 tokens in 2 passes" in text
     assert "font-weight: bold; font-style: italic" in console.export_html()
     console.file.close()
+
+
+def test_unknown_names_are_told():
+    result = CompletionResult(text="x", reason=Reason.LINE, language="python", names=NameFacts(2, 0.5, 0.5, ("zorp",)))
+    assert "Nothing defines zorp." in summary(result)
+    assert "Nothing defines" not in summary(CompletionResult(text="x", reason=Reason.LINE, language="python"))
 
 
 def test_nothing_to_show_says_why():
