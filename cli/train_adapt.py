@@ -39,4 +39,4 @@ def adapt(repo: Path, out: Path, model: Path | None, minutes: float, settings: t
         )
     )
     done = export_run(ExportRequest(run=out / "run", out=out / "adapter", base=model, replace=True))
-    click.echo(f"The {done.form} is in {done.folder}: use it with --{'adapter' if recipe.rank else 'model'}.")
+    click.echo(f"What it learned is ready: use it with --{done.form} {done.folder}.")

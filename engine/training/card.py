@@ -87,7 +87,8 @@ def _data(corpus: object) -> str:
     splits = corpus.get("splits")
     train = splits.get("train", {}) if isinstance(splits, Mapping) else {}
     counts = [(corpus.get("packages"), "packages"), (train.get("rows"), "rows"), (train.get("tokens"), "tokens")]
-    text = "A corpus of code: " + ", ".join(f"{n:,} {what}" for n, what in counts if isinstance(n, int)) + "."
+    said = (f"{n:,} {what if n != 1 else what.removesuffix('s')}" for n, what in counts if isinstance(n, int))
+    text = f"A corpus of code: {', '.join(said)}."
     if isinstance(corpus.get("row_tokens"), int):
         text += f" A row has {corpus['row_tokens']} tokens."
     licences = corpus.get("licences")

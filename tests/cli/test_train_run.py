@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+from adapters import write_adapter
 from checkpoints import write_checkpoint
 
 from remask.cli.main import run_command
@@ -161,3 +163,44 @@ def test_a_picture_needs_a_run_and_a_known_format(tmp_path, corpus, base, capsys
     assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "a.docx")]) == 2
     assert ".png, .svg or .pdf" in capsys.readouterr().err
     assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "no" / "a.png")]) == 5
+
+
+def test_a_run_is_exported_with_its_data_and_losses_and_used(tmp_path, corpus, base, capsys):
+    run, out = tmp_path / "run", tmp_path / "out"
+    assert run_command(arguments(corpus, base, run, "--steps", "2")) == 0
+    assert run_command(["train", "export", str(run), "--out", str(out), "--base", str(base), "--name", "mine"]) == 0
+    card = (out / "README.md").read_text()
+    assert "train, steps 1 to 2" in card
+    assert "1 package," in card
+    assert "of the machine that exported it" not in card
+    assert str(tmp_path) not in card
+    capsys.readouterr()
+    assert run_command(["model", "show", str(base), "--adapter", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["adapters"] == ["mine"]
+
+
+def test_what_was_adapted_lies_ready_as_an_adapter_each_time(tmp_path, repository, base, capsys):
+    out = tmp_path / "out"
+    command = ["train", "adapt", "--repo", str(repository), "--out", str(out), "--model", str(base), *SMALL]
+    written = []
+    for _ in range(2):
+        assert run_command([*command, "--minutes", "0.005"]) == 0
+        assert f"use it with --adapter {out / 'adapter'}" in capsys.readouterr().out.replace("\n", "")
+        written.append((out / "adapter" / "adapter_model.safetensors").read_bytes())
+    assert written[0] != written[1]
+    assert run_command(["model", "show", str(base), "--adapter", str(out / "adapter")]) == 0
+
+
+def test_training_begins_with_what_the_base_carries(tmp_path, corpus, base):
+    """What is learned lies over a carried adapter, and is refused where that is gone."""
+    carrying = tmp_path / "base"
+    shutil.copytree(base, carrying)
+    write_adapter(carrying)
+    losses = []
+    for folder, run in ((base, tmp_path / "plain"), (carrying, tmp_path / "carried")):
+        assert run_command(arguments(corpus, folder, run, "--steps", "1")) == 0
+        losses.append(read_log(run)[0]["total"])
+    assert losses[0] != losses[1]
+    export = ["train", "export", str(tmp_path / "carried"), "--out", str(tmp_path / "out"), "--base"]
+    assert run_command([*export, str(base)]) == 2
+    assert run_command([*export, str(carrying)]) == 0
