@@ -132,7 +132,7 @@ class Drafts:
         tokens = np.where(planted, self._others(picked, shape, rng), tokens)
         ends = np.isin(tokens, self._ends)
         ends |= (tokens != truth) & np.isin(kinds, ONE_PASS)[:, None]
-        before = np.cumsum(ends, axis=2) - ends
+        before: Ints = np.cumsum(ends, axis=2) - ends
         return Canvases(anchors, truth, tokens, inside & (before == 0), kinds)
 
     def _kinds(self) -> npt.NDArray[np.uint8]:
