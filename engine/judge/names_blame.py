@@ -1,7 +1,8 @@
 """Names that nothing defines, as positions of a canvas to be masked again, once.
 
-Fits where the parser's blame does (`Remasker` takes either, or both in turn). Only a canvas without holes is judged: a
-guess that is wrong still may come right by itself. Knows texts and positions; knows neither model nor tokens' ids.
+Fits where the parser's blame does (`Remasker` takes either, or both in turn). Only what is committed is judged, line by
+line from the start: a guess that is wrong may still come right by itself. Knows texts and positions; knows neither
+model nor tokens' ids.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class NamesBlame:
 
     def check(self, written: str, pieces: Sequence[str], committed: Sequence[bool]) -> Finding | None:
         """The positions of names that nothing defines; None where there is none, or none that is new."""
-        if not all(committed) or not pieces:
+        pieces = pieces[: _settled(pieces, committed)]
+        if not pieces:
             return None
         begin = len(encode(written))
         places: set[int] = set()
@@ -56,6 +58,17 @@ class InTurn:
         """See `CanvasJudge`."""
         found = (judge.check(written, pieces, committed) for judge in self._judges)
         return next((one for one in found if one is not None), None)
+
+
+def _settled(pieces: Sequence[str], committed: Sequence[bool]) -> int:
+    """How many positions from the start will not go on: all of them, or those up to a line end, or to an end token.
+
+    An end token has no text; neither has the first part of a character that is split, which does no harm here.
+    """
+    run = next((place for place, known in enumerate(committed) if not known), None)
+    if run is None:
+        return len(pieces)
+    return next((place + 1 for place in range(run - 1, -1, -1) if "\n" in pieces[place] or not pieces[place]), 0)
 
 
 def positions(span: tuple[int, int], pieces: Sequence[str]) -> list[int]:

@@ -34,6 +34,14 @@ def test_a_name_that_began_before_the_canvas_is_taken_back_as_far_as_it_is_the_c
 def test_guesses_are_not_judged():
     assert blame().check("", ["return", " zorp"], [True, False]) is None
     assert blame().check("", [], []) is None
+    assert blame().check("", ["y", " =", " 1", "\n", " zorp"], [True, True, True, True, False]) is None
+
+
+@pytest.mark.parametrize("end", ["\n", "\n    ", ""])
+def test_a_line_that_is_finished_is_judged_before_the_canvas_is(end):
+    pieces = ["y", " =", " zorp", end, " zirp"]
+    assert blame().check("", pieces, [True, True, True, True, False]).remask == (2,)
+    assert blame().check("", pieces, [True, False, True, True, True]) is None
 
 
 def test_known_names_are_left_alone():
@@ -41,7 +49,8 @@ def test_known_names_are_left_alone():
 
 
 @pytest.mark.parametrize(
-    ("span", "places"), [((0, 1), [0]), ((1, 3), [1]), ((0, 3), [0, 1]), ((2, 4), [1, 2, 3]), ((4, 9), []), ((-2, 0), [])]
+    ("span", "places"),
+    [((0, 1), [0]), ((1, 3), [1]), ((0, 3), [0, 1]), ((2, 4), [1, 2, 3]), ((4, 9), []), ((-2, 0), [])],
 )
 def test_positions_count_bytes(span, places):
     assert positions(span, ["a", "é", "", "b"]) == places
