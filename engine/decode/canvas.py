@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -35,6 +37,15 @@ class Canvas:
         self.tokens = torch.where(chosen, predicted, self.tokens)
         self.confidence = torch.where(chosen, probability, self.confidence)
         self.open &= ~chosen
+
+    def remask(self, positions: Sequence[int]) -> None:
+        """Take committed tokens back: their positions are masked and open again."""
+        where = torch.zeros_like(self.open)
+        where[list(positions)] = True
+        assert not bool((where & self.open).any()), "an open position has nothing to take back"
+        self.tokens = torch.where(where, self.mask_id, self.tokens)
+        self.confidence = torch.where(where, 0.0, self.confidence)
+        self.open |= where
 
     def filled(self) -> list[int]:
         """All tokens, the mask token where a position is open."""

@@ -1,4 +1,7 @@
-"""Denoising a canvas of masks: commit what is sure, pass by pass. Knows a reader and a policy; judges nothing."""
+"""Denoising a canvas of masks: commit what is sure, mask again what a judge blames, pass by pass.
+
+Knows a reader, a policy and whether the request has a judge; judges nothing itself.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from torch import Tensor
 from remask.engine.decode.canvas import Canvas, first_window, resize
 from remask.engine.decode.commit import Look, Stability, chosen, credited, default_steps, falling
 from remask.engine.decode.policy import Commit, Policy
+from remask.engine.decode.remask import MOST_EXTRA
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose, entropy
 
@@ -31,6 +35,8 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
     """
     policy, spec = request.policy, reader.spec
     progress = Progress(policy, policy.passes or default_steps(len(canvas)))
+    if request.remasker is not None:
+        request.remasker.begin()
     while progress.step < progress.steps:
         if canvas.resolved or request.budget.spent(len(request.written)) is not None:
             break
@@ -49,7 +55,7 @@ class Progress:
 
     def __init__(self, policy: Policy, steps: int) -> None:
         self.step = 0
-        self.steps = steps
+        self.steps = self.first_steps = steps
         self.stability = Stability(policy.stable, policy.calm) if policy.stable else None
         self.credit: Tensor | None = None  # [B, vocab] float32
 
@@ -75,6 +81,8 @@ def step(
     drawn = request.temperature > 0 and not policy.verifies
     temperature = falling(policy.temperature, progress.step, progress.steps) if drawn else 0.0
     places = (canvas.open.nonzero()[:, 0] + len(request.written)).tolist()
+    if request.remasker is not None and request.remasker.forbidden:
+        scores = _without(scores, canvas, request.remasker.forbidden)
     tokens, sure = choose(scores, temperature, request.seeds(places, draw=request.forwards))  # [R] each
     predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
     predicted[canvas.open], probability[canvas.open] = tokens.cpu(), sure.cpu()
@@ -89,3 +97,27 @@ def step(
     if request.trace is not None:
         request.trace.denoised(len(request.written), canvas, predicted, probability, committed)
     progress.step += 1
+    if request.remasker is not None and _remask(request, canvas, predicted):
+        progress.steps = min(progress.steps + 1, MOST_EXTRA * len(canvas) + progress.first_steps)
+
+
+def _remask(request: Request, canvas: Canvas, predicted: Tensor) -> bool:
+    """Take back what the judge blames; whether there was anything."""
+    assert request.remasker is not None
+    found = request.remasker.find(request.written, predicted.tolist(), canvas)
+    if found is None or any(place < canvas.settled for place in found.remask):  # what is read stays
+        return False
+    if request.trace is not None and found.remask:
+        request.trace.remasked(len(request.written), canvas, found.remask, "parser", found.why)
+    canvas.remask(found.remask)
+    return True
+
+
+def _without(scores: Tensor, canvas: Canvas, forbidden: set[tuple[int, int]]) -> Tensor:
+    """Scores [R, vocab] of the open positions with the forbidden (position, token) pairs out of reach."""
+    row = {place: number for number, place in enumerate(canvas.open.nonzero()[:, 0].tolist())}
+    scores = scores.clone()
+    for place, token in forbidden:
+        if place in row:
+            scores[row[place], token] = -torch.inf
+    return scores

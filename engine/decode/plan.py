@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from math import inf
 
 from remask.engine.decode.costs import PassCosts
 from remask.engine.decode.drafters import AheadDrafter, Draft, Drafter
@@ -66,16 +67,24 @@ class Planner:
         row = self.pace * self.costs.per_row()  # what a row costs, in tokens
         plans = []
         for number, option in enumerate(options):
-            most = min(option.length, size)
-            survival = self.rates.survival(option.kind, most)
-            for length in range(1 if number else 0, most + 1):
-                # p(acceptance ends at place j)
-                ends = [*(p - q for p, q in pairwise(survival[: length + 1])), survival[length]]
-                branches, later = _branches(ends, gains, row, size)
-                ms = option.prices[length] + self.costs.ms(1 + length + sum(m + 1 for m in branches if m))
-                brings = sum(survival[: length + 1]) + later
-                plans.append(Plan(number, length, branches, ms, worth=brings - self.pace * ms))
-        return max(plans, key=lambda plan: plan.worth)
+            survival = self.rates.survival(option.kind, min(option.length, size))
+            for length in range(1 if number else 0, len(survival)):
+                plans.append(self._plan(number, option, survival[: length + 1], gains, row, size))
+        best = max(plans, key=_worth)
+        # Few processors are on a line: many rows may be nearly free where few are not, or none be worth it.
+        option = options[best.option]
+        survival = self.rates.survival(option.kind, best.length)
+        others = [self._plan(best.option, option, survival, gains, price, size) for price in (row / 8, inf)]
+        return max(best, *others, key=_worth)
+
+    def _plan(
+        self, number: int, option: Option, survival: list[float], gains: list[float], row: float, size: int
+    ) -> Plan:
+        length = len(survival) - 1
+        ends = [*(p - q for p, q in pairwise(survival)), survival[length]]  # p(acceptance ends at place j)
+        branches, later = _branches(ends, gains, row, size)
+        ms = option.prices[length] + self.costs.ms(1 + length + sum(m + 1 for m in branches if m))
+        return Plan(number, length, branches, ms, worth=sum(survival) + later - self.pace * ms)
 
     def seen(self, kind: str, drafted: int, accepted: int, ms: float) -> None:
         """A round's outcome: `accepted` of `drafted` tokens, and what it was expected to take."""
@@ -126,6 +135,10 @@ class PlannedDrafter(Drafter):
     def seen(self, drafted: int, accepted: int) -> None:
         """See `Drafter`."""
         self._planner.seen(self._kind, drafted, accepted, self._plan.ms)
+
+
+def _worth(plan: Plan) -> float:
+    return plan.worth
 
 
 def _branches(ends: list[float], gains: list[float], row: float, size: int) -> tuple[tuple[int, ...], float]:

@@ -56,6 +56,13 @@ class Plan(StrEnum):
     MEASURED = "measured"  # what brings most for its time, up to the policy's sizes
 
 
+class Remask(StrEnum):
+    """What takes committed tokens of an unverified canvas back; see `remask`."""
+
+    OFF = "off"
+    PARSER = "parser"  # a syntax error in the draft
+
+
 class Commit(StrEnum):
     """Which masked positions a pass commits; see `commit`."""
 
@@ -89,6 +96,7 @@ class Policy:
     entropy and schedule), bound (nats; entropy), low (probability; hierarchical), penalty and window (left), schedule.
     temperature: of drawing in an unverified canvas, where the request draws at all; it falls with the passes. stable: a
     canvas that did not change for so many passes is done, if its mean entropy is below calm (nats); 0 turns this off.
+    remask: what takes committed tokens of an unverified canvas back.
     """
 
     name: str
@@ -109,6 +117,7 @@ class Policy:
     temperature: float = 0.9
     stable: int = 0
     calm: float = 0.005
+    remask: Remask = Remask.PARSER
 
     def __post_init__(self) -> None:
         for name, (least, most, unit) in BOUNDS.items():
@@ -176,6 +185,7 @@ _KINDS = {
     "Plan": Plan,
     "Commit": Commit,
     "Schedule": Schedule,
+    "Remask": Remask,
 }
 _FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Policy) if f.name != "name"}
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from remask.contract.messages import Reason
 from remask.engine.decode.policy import Policy
+from remask.engine.decode.remask import Remasker
 from remask.engine.decode.trace import Trace
 from remask.engine.session import Session
 
@@ -42,8 +43,8 @@ class Request:
     before has decided it. `guess` is what the hole may well hold (its text before an edit): a draft, no more.
     `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
     natural logarithm of the probability of each written token. `on_draft` is told the text as far
-    as it is final; `trace` records every pass, where that is wanted. `forwards` counts every pass; `extra` is what else
-    drafting cost, as a share of a one-token pass.
+    as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases.
+    `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass.
 
     What the last verifying pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens that it
     put into the session, in order, the last one that which predicted `pending`, None before the first; `ahead` are
@@ -61,6 +62,7 @@ class Request:
     seed: int = 0
     on_draft: Callable[[str], None] | None = None
     trace: Trace | None = None
+    remasker: Remasker | None = None
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)
     forwards: int = 0

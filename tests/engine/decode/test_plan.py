@@ -147,6 +147,12 @@ def test_where_every_row_costs_a_pass_nothing_is_drafted():
     assert (plan.option, plan.length, plan.branches) == (0, 0, (0,))
 
 
+def test_many_rows_are_read_where_only_the_first_ones_cost():
+    """A processor whose cost jumps once and is flat behind that: the average row's price would refuse them."""
+    planner = Planner(PassCosts({1: 10.0, 2: 14.0, 24: 14.5, 48: 100.0}))
+    assert planner.best([Option("none", 0, [0.0])], 40, 7).branches > (3,)
+
+
 def test_a_source_that_is_always_wrong_is_left_alone_and_tried_again_some_day():
     planner = Planner(PassCosts({1: 10.0, 24: 20.0}))
     options = [Option("none", 0, [0.0]), Option("lookup-2", 4, [0.0] * 5)]
