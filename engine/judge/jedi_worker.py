@@ -1,8 +1,8 @@
 """The process that asks jedi about attributes: lines of JSON in and out. Knows no draft and no deadline.
 
 It runs beside the engine because jedi holds the interpreter, cannot be interrupted, and imports compiled modules.
-Only attributes of installed modules are judged. No file of the workspace is read:
-jedi gets a file's imports and no path.
+Its argument is a folder for what jedi keeps. Only attributes of installed modules are judged. No file of the workspace
+is read: jedi gets a file's imports and no path.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def main() -> None:
         os.nice(10)
     import jedi
 
+    # Its cache of parsed files is made of pickles: they live no longer than this process, in a folder of its own.
+    jedi.settings.cache_directory = sys.argv[1]
     for line in sys.stdin:
         question = json.loads(line)
         for expression in question["expressions"]:

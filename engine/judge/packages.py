@@ -11,6 +11,7 @@ import logging
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -42,6 +43,7 @@ class Packages:
         self._asked: set[Key] = set()  # what the worker is at
         self._since = 0.0  # when it was asked or answered last
         self._failures = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # of what the worker keeps
         self._warm = False  # it has answered once
         self._kept: dict[Key, Known] = {}
 
@@ -69,6 +71,9 @@ class Packages:
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     stream.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     def _ask(self, keys: list[Key]) -> bool:
         process = self._worker()
@@ -110,8 +115,9 @@ class Packages:
     def _worker(self) -> subprocess.Popen[str] | None:
         if self._process is None and self._failures < FAILURES:
             try:
+                self._folder = tempfile.TemporaryDirectory(prefix="remask-jedi-", ignore_cleanup_errors=True)
                 self._process = subprocess.Popen(
-                    self._command,
+                    [*self._command, self._folder.name],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
