@@ -108,7 +108,7 @@ def _remask(request: Request, canvas: Canvas, predicted: Tensor) -> bool:
     if found is None or any(place < canvas.settled for place in found.remask):  # what is read stays
         return False
     if request.trace is not None and found.remask:
-        request.trace.remasked(len(request.written), canvas, found.remask, "parser", found.why)
+        request.trace.remasked(len(request.written), canvas, found.remask, found.judge, found.why)
     canvas.remask(found.remask)
     return True
 

@@ -61,6 +61,7 @@ class Remask(StrEnum):
 
     OFF = "off"
     PARSER = "parser"  # a syntax error in the draft
+    ALL = "all"  # that, and names that nothing defines, once each
 
 
 class Commit(StrEnum):

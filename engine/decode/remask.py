@@ -32,6 +32,10 @@ class Finding(Protocol):
     def why(self) -> str:
         """A few words for the trace."""
 
+    @property
+    def judge(self) -> str:
+        """Who says so."""
+
 
 class Judge(Protocol):
     """Judges a canvas by its text, holes filled with guesses (see `engine.judge.blame`)."""

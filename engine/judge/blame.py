@@ -33,6 +33,7 @@ class Finding:
     remask: tuple[int, ...]
     forbid: tuple[int, ...]
     why: str
+    judge: str = "parser"
 
 
 class Blame:

@@ -45,7 +45,7 @@ class NamesBlame:
         self._blamed.update(names)
         if not names:
             return None
-        return Finding(tuple(sorted(places)), (), f"nothing defines {', '.join(dict.fromkeys(names))}")
+        return Finding(tuple(sorted(places)), (), f"nothing defines {', '.join(dict.fromkeys(names))}", judge="names")
 
 
 class InTurn:

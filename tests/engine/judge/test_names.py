@@ -1,5 +1,7 @@
 """Which names of a draft nothing defines, in every language."""
 
+from dataclasses import replace
+
 import pytest
 from samples import SAMPLES
 
@@ -173,7 +175,7 @@ def test_nothing_is_unknown_in_a_text_that_the_parser_cannot_follow():
 
 def test_a_grammar_without_rules_judges_nothing():
     grammar = grammar_for_language("python")
-    bare = type(grammar)(**{**vars(grammar), "names": NameRules()})
+    bare = replace(grammar, names=NameRules())
     report = NamesJudge(bare, PY, BELOW).check("return zorp")
     assert (report.judged, report.unknown) == (0, ())
 
