@@ -29,13 +29,16 @@ from remask.contract.messages import (
 )
 from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policy import Policy, Remask, policy_named
+from remask.engine.decode.remask import Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end, line_before_code
 from remask.engine.decode.trace import Trace
+from remask.engine.judge.blame import Blame
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge, sentence
+from remask.engine.judge.names_blame import InTurn, NamesBlame
 from remask.engine.judge.packages import Packages
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout, ModelSpec
@@ -162,12 +165,14 @@ class Engine:
         rules = stop_rules(grammar, request, self.model.spec)
         session = self._open(request.document)
         names = self._names(grammar, request, thorough=trace is not None or not policy.verifies)
-        greedy = Request(session, policy, budget, on_draft=on_draft, trace=trace)
+        hole = partial(Request, session, policy, budget, trace=trace)
+        judge = partial(self._remasker, grammar, request, policy, names)
+        greedy = hole(on_draft=on_draft, remasker=judge())
         attempts = [self._attempt(greedy, prompt, rules, gate, names, request)]
         for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
             if len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
                 break
-            drawn = Request(session, policy, budget, temperature=TEMPERATURE, seed=seed, trace=trace)
+            drawn = hole(temperature=TEMPERATURE, seed=seed, remasker=judge())
             attempts.append(self._attempt(drawn, prompt, rules, gate, names, request))
         self._sessions.trim()
         best, *others = distinct(attempts) or attempts[:1]
@@ -226,6 +231,18 @@ class Engine:
             prompted=prompted,
             decode_ms=decode_ms,
         )
+
+    def _remasker(
+        self, grammar: Grammar | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None
+    ) -> Remasker | None:
+        """The judges of unverified canvases: what is verified is the causal reading's own text."""
+        if grammar is None or policy.verifies or policy.remask is Remask.OFF:
+            return None
+        closed = self.model.spec.layout is Layout.HOLE  # one canvas from the prefix to the suffix
+        blame = Blame(grammar, request.prefix, request.suffix, closed=closed)
+        if policy.remask is Remask.ALL and names is not None:
+            return Remasker(InTurn(blame, NamesBlame(names)), self.model.decode)
+        return Remasker(blame, self.model.decode)
 
     def _names(self, grammar: Grammar | None, request: CompletionRequest, *, thorough: bool) -> NamesJudge | None:
         """The judge of names; where that can change what is shown, installed packages are looked up, too."""

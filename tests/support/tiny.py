@@ -116,6 +116,7 @@ class ScriptedTransformer:
             at = int(offset)
             token = self.script[at] if 0 <= at < len(self.script) else END
             if canvas and at in self.canvas_errors:
+                out[row, token] = 10.0  # the right one comes second
                 token = (token + 1) % 256
             out[row, token] = 1.0 if canvas and at in self.doubts else 20.0
         return out
