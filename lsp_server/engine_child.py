@@ -54,6 +54,7 @@ class EngineChild:
         self._command = command
         self._process: asyncio.subprocess.Process | None = None
         self._drain: asyncio.Task[None] | None = None
+        self._is_ready = False
         self.socket = ""
 
     @property
@@ -82,6 +83,7 @@ class EngineChild:
         ready = _check(line)
         log.info("the engine is ready: %s", {key: ready[key] for key in ("model", "device", "dtype") if key in ready})
         self._drain = asyncio.ensure_future(self._read_on())
+        self._is_ready = True
 
     async def wait(self) -> None:
         """Wait until the process is gone."""
@@ -101,6 +103,8 @@ class EngineChild:
             return
         if process.stdin is not None:
             process.stdin.close()
+        if not self._is_ready:  # there is nothing to save
+            self.kill()
         try:
             async with asyncio.timeout(GONE_WITHIN_S):
                 await process.wait()

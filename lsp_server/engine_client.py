@@ -7,8 +7,10 @@ of the user with the same options share, or one of this server's own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
@@ -218,8 +220,7 @@ class ProcessEngine:
     async def _run_once(self) -> _End:
         """Start the engine or join it, and stay until that has ended. Raises RemaskError when it cannot start."""
         self._stuck = False
-        # It takes a third of a second: time that the child needs anyway, and the loop must stay free.
-        loading = asyncio.ensure_future(asyncio.to_thread(importlib.import_module, "aiohttp"))
+        loading = _imported("aiohttp")  # a third of a second, which the child needs anyway
         ended = _End.DIED
         gone: asyncio.Task[None] | None = None
         try:
@@ -265,6 +266,28 @@ class ProcessEngine:
     def _is_idle(self) -> bool:
         """Whether nobody has asked for anything since the last look, and nobody waits for an answer."""
         return not self._wanted.is_set() and not self._working
+
+
+def _imported(name: str) -> asyncio.Future[None]:
+    """Done when a module is imported, in a thread of its own: the loop stays free, and leaving waits for nobody."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: ImportError | None) -> None:
+        if not done.done():
+            done.set_exception(error) if error else done.set_result(None)
+
+    def work() -> None:
+        error: ImportError | None = None
+        try:
+            importlib.import_module(name)
+        except ImportError as missing:
+            error = missing
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, error)
+
+    threading.Thread(target=work, name="import", daemon=True).start()
+    return done
 
 
 def _failure(request: CompletionRequest, detail: str) -> CompletionResult:
