@@ -30,6 +30,7 @@ ALLOCATOR = {
 @click.option("--corpus", type=FOLDER, required=True, help="A corpus made by 'remask train corpus'.")
 @click.option("--out", type=FOLDER, required=True, help="The run's folder; a run that is there goes on.")
 @click.option("--model", type=FOLDER, help="The checkpoint to train instead of the default model.")
+@click.option("--start", type=FOLDER, help="An adapter to train further, e.g. the default model's own folder.")
 @click.option("--steps", default=0, type=click.IntRange(0), help="End after so many steps in all.")
 @click.option("--minutes", default=0.0, type=click.FloatRange(0), help="End after so many minutes from now.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change the recipe, e.g. rank=0 lr=2e-4.")
@@ -40,6 +41,7 @@ def run(
     corpus: Path,
     out: Path,
     model: Path | None,
+    start: Path | None,
     steps: int,
     minutes: float,
     settings: tuple[str, ...],
@@ -55,7 +57,11 @@ def run(
 
     recipe = Recipe.from_dict(parsed(settings))
     plan = Plan(steps=steps, minutes=minutes)
-    train(RunRequest(out=out, corpus=corpus, recipe=recipe, plan=plan, model=model, device=device, dtype=dtype))
+    train(
+        RunRequest(
+            out=out, corpus=corpus, recipe=recipe, plan=plan, model=model, start=start, device=device, dtype=dtype
+        )
+    )
     if picture is not None:
         draw(out, picture)
 

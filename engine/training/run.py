@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from remask.contract.errors import InputError, StorageError
-from remask.engine.models.adapter import adapters_over, digest_of, read_merged
+from remask.engine.models.adapter import Adapter, adapters_over, digest_of, read_merged, read_updates
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_model
 from remask.engine.models.families import read_spec
@@ -27,7 +26,7 @@ from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.training.batches import Batches
 from remask.engine.training.corpus.store import Corpus, load_corpus
 from remask.engine.training.hardware import describe_hardware
-from remask.engine.training.network import Network
+from remask.engine.training.network import LORA_A, LORA_B, Network
 from remask.engine.training.recipe import Recipe
 from remask.engine.training.trainer import Plan, Record, Trainer
 
@@ -36,7 +35,7 @@ LOG = "log.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What to train on what. `start`: learned weights to begin with, by name, instead of a fresh pair of matrices."""
+    """What to train on what. `start`: an adapter of the recipe's rank that is trained further, not merged."""
 
     out: Path
     corpus: Path
@@ -45,7 +44,7 @@ class RunRequest:
     model: Path | None = None
     device: str = "auto"
     dtype: str = "auto"
-    start: Mapping[str, Tensor] = field(default_factory=dict)
+    start: Path | None = None
 
 
 def open_run(request: RunRequest) -> Trainer:
@@ -61,7 +60,8 @@ def open_run(request: RunRequest) -> Trainer:
     corpus = load_corpus(request.corpus, hashlib.sha256((base / "tokenizer.json").read_bytes()).hexdigest())
     _refuse_unfit(corpus, spec, request.recipe)
     device = choose_device(request.device)
-    carried = adapters_over(base)
+    carried = adapters_over(base, request.start)
+    begun = [carried.pop()] if request.start is not None else []
     weights = read_merged(base, spec.shape, carried, dtype=torch.float32, device=device)
     network = Network(
         spec.shape,
@@ -70,7 +70,7 @@ def open_run(request: RunRequest) -> Trainer:
         dtype=choose_dtype(request.dtype, device),
         seed=request.recipe.seed,
     )
-    _begin_with(network, request.start)
+    _begin_with(network, begun, {name: tuple(w.shape) for name, w in weights.items()})
     validation = corpus.splits.get("validation")
     trainer = Trainer(
         network,
@@ -132,13 +132,19 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _begin_with(network: Network, start: Mapping[str, Tensor]) -> None:
-    for name, tensor in start.items():
-        if name not in network.learned or network.learned[name].shape != tensor.shape:
-            raise InputError(
-                f"The adapter's {name} does not fit this run.", advice="Train with the adapter's own rank and base."
-            )
-        network.learned[name].data.copy_(tensor)
+def _begin_with(network: Network, begun: Sequence[Adapter], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Put an adapter's pairs in the place of the fresh ones, with rows of A as long as those are: the rate fits that."""
+    for name, updates in read_updates(begun, shapes).items():
+        stem, pair = name.removesuffix(".weight"), updates[0]
+        length = pair.a.norm(dim=1).clamp_min(torch.finfo(torch.float32).tiny)  # [rank]
+        for half, matrix in ((LORA_A, pair.a / length[:, None]), (LORA_B, pair.b * length)):
+            learned = network.learned.get(stem + half)
+            if learned is None or learned.shape != matrix.shape:
+                raise InputError(
+                    f"The adapter {begun[0].name} does not fit this run: {stem} has another rank.",
+                    advice=f"Train with its own: --set rank={begun[0].rank}.",
+                )
+            learned.data.copy_(matrix)
 
 
 def _refuse_unfit(corpus: Corpus, spec: ModelSpec, recipe: Recipe) -> None:

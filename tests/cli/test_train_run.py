@@ -115,6 +115,21 @@ def test_a_process_with_a_costly_allocator_begins_again(tmp_path, corpus, base):
     assert "Step 1," in done.stdout
 
 
+def test_an_adapter_is_trained_further(tmp_path, corpus, base, capsys):
+    first, adapter, second = tmp_path / "first", tmp_path / "adapter", tmp_path / "second"
+    assert run_command(arguments(corpus, base, first, "--steps", "3", "--set", "decay=0")) == 0
+    assert run_command(["train", "export", str(first), "--out", str(adapter), "--base", str(base)]) == 0
+    assert run_command(arguments(corpus, base, second, "--steps", "1", "--start", str(adapter), "--set", "lr=0")) == 0
+    before, after = (checkpoints.load(checkpoints.whole(run)[-1]).learned for run in (first, second))
+    for stem in (name.removesuffix(".lora_A.weight") for name in before if name.endswith("A.weight")):
+        was, now = (run[stem + ".lora_B.weight"] @ run[stem + ".lora_A.weight"] for run in (before, after))
+        assert (now - was).norm() < 0.02 * was.norm(), stem  # the adapter's rows are int8
+        assert after[stem + ".lora_A.weight"].norm(dim=1).tolist() == pytest.approx([1.0] * 4, abs=1e-4)
+    more = ("--steps", "1", "--start", str(adapter), "--set", "rank=2")
+    assert run_command(arguments(corpus, base, tmp_path / "third", *more)) == 2
+    assert "--set rank=4" in capsys.readouterr().err
+
+
 def test_the_whole_way_from_a_repository_to_a_run(tmp_path, repository, base, capsys):
     command = ["train", "adapt", "--repo", str(repository), "--out", str(tmp_path / "mine"), "--model", str(base)]
     assert run_command([*command, "--minutes", "0.02", *SMALL]) == 0
