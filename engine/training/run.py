@@ -133,7 +133,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
 
 
 def _begin_with(network: Network, begun: Sequence[Adapter], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Put an adapter's pairs in the place of the fresh ones, with rows of A as long as those are: the rate fits that."""
+    """Put an adapter's pairs in the place of the fresh ones; its rows of A get their length, which the rate fits."""
     for name, updates in read_updates(begun, shapes).items():
         stem, pair = name.removesuffix(".weight"), updates[0]
         length = pair.a.norm(dim=1).clamp_min(torch.finfo(torch.float32).tiny)  # [rank]
