@@ -41,10 +41,10 @@ def judge(jedi: Any, imports: str, expression: str) -> bool | None:
 
     None where the object before it is not an installed module, or one that makes attributes up as they are asked for.
     """
-    project = jedi.Project(os.devnull, smart_sys_path=False)
-    script = jedi.Script(f"{imports}\n{expression}\n", project=project)
-    row, dot = imports.count("\n") + 2, expression.rindex(".")
     try:
+        project = jedi.Project(os.devnull, smart_sys_path=False)
+        script = jedi.Script(f"{imports}\n{expression}\n", project=project)
+        row, dot = imports.count("\n") + 2, expression.rindex(".")
         if script.goto(row, dot + 1, follow_imports=True):
             return True
         objects = script.infer(row, dot - 1)

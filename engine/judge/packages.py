@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,8 @@ class Packages:
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    stream.close()
+                    with suppress(OSError):  # what a dead worker was not told is still in the pipe's buffer
+                        stream.close()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

@@ -62,6 +62,16 @@ def test_a_worker_that_dies_is_started_again_a_few_times_only(packages):
     assert packages._process is None
 
 
+@pytest.mark.parametrize("packages", [ECHO], indirect=True)
+def test_a_worker_that_is_killed_between_two_questions_is_no_error(packages):
+    until(lambda: packages.judge("import m", ["m.yes"]) == [True])
+    for number in range(3):
+        packages._process.kill()
+        packages._process.wait()
+        packages.judge("import m #" + "x" * 9_000, [f"m.a{number}"])
+        until(lambda n=number: packages.judge("import m", [f"m{n}.yes"]) == [True])
+
+
 def test_a_command_that_cannot_start_is_no_error():
     packages = Packages(["/nowhere/at/all"])
     for _ in range(FAILURES + 1):
