@@ -38,7 +38,7 @@ class Packages:
     """One worker, started when first asked. Safe to share between drafts of one thread."""
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
-        self._command = list(command or (sys.executable, "-m", "remask.engine.judge.jedi_worker"))
+        self._command = list(command or (sys.executable, "-P", "-m", "remask.engine.judge.jedi_worker"))
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._asked: set[Key] = set()  # what the worker is at

@@ -1,5 +1,6 @@
 """Asking another process what packages define: bounded, remembered, and silent when it fails."""
 
+import subprocess
 import sys
 import time
 
@@ -98,3 +99,11 @@ def test_nothing_is_started_for_nothing(packages):
 def test_what_jedi_knows(imports, expression, known, tmp_path, monkeypatch):
     monkeypatch.setattr(jedi.settings, "cache_directory", str(tmp_path))
     assert judge(jedi, imports, expression) is known
+
+
+def test_a_folder_that_is_opened_cannot_put_its_own_modules_into_the_worker(tmp_path):
+    """`python -m` would put the current folder first on the module path: `jedi.py` of any project would run."""
+    (tmp_path / "jedi.py").write_text("open('ran', 'w').close()")
+    command = [*Packages()._command, str(tmp_path / "kept")]
+    subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert not (tmp_path / "ran").exists()
