@@ -24,6 +24,7 @@ from remask.engine.models.spec import Shape
 HEAD = "lm_head.weight"
 STORED = {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8}
 ALIGNMENT = 64  # elements; every view starts on a cache line
+MERGED_STEPS = 125  # not 127: on the very steps that int8 rows come from, rounding would undo a small update
 CHUNK_ROWS = 512  # rows dequantised at a time: bounds the float32 copy that a narrower result needs
 
 
@@ -214,12 +215,15 @@ def _merge(
         if target_scale is None:
             target[chunk] = rows
         else:
-            target[chunk], target_scale[chunk] = quantise(rows)
+            target[chunk], target_scale[chunk] = quantise(rows, MERGED_STEPS)
 
 
-def quantise(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The int8 rows and their scales [out] that come nearest to a floating-point matrix [out, in]."""
-    scale = (matrix.float().abs().amax(dim=1) / 127).clamp_min_(torch.finfo(torch.float32).tiny)
+def quantise(matrix: Tensor, steps: int = 127) -> tuple[Tensor, Tensor]:
+    """The int8 rows and their scales [out] that come nearest to a floating-point matrix [out, in].
+
+    `steps` to the largest value of a row, 127 at most.
+    """
+    scale = (matrix.float().abs().amax(dim=1) / steps).clamp_min_(torch.finfo(torch.float32).tiny)
     return (matrix.float() / scale[:, None]).round_().to(torch.int8), scale
 
 

@@ -102,6 +102,22 @@ def test_a_stored_int8_base_is_dequantised_before(base, adapter):
     torch.testing.assert_close(weights(base, adapter)[Q], exact, atol=1e-5, rtol=1e-5)
 
 
+def test_a_change_below_a_step_survives_rounding(tmp_path):
+    """What is added to rows that lie on their steps must not be rounded away, as after a short training."""
+    base = write_checkpoint(tmp_path / "wide", "remask", hidden_size=256, intermediate_size=512)
+    tensors = load_file(base / "model.safetensors")
+    tensors[DOWN], tensors[f"{DOWN}_scale"] = quantise(tensors[DOWN])
+    save_file(tensors, base / "model.safetensors")
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.randn(RANK, 512, generator=generator), torch.randn(256, RANK, generator=generator)
+    b *= 0.1 * tensors[f"{DOWN}_scale"].mean() / RANK**0.5
+    change = b @ a
+    adapter = write_adapter(tmp_path / "a", {DOWN.removesuffix(".weight"): (a, b)}, lora_alpha=RANK)
+    merged = weights(base, adapter, dtype=torch.int8)
+    found = merged[DOWN].float() * merged[f"{DOWN}_scale"][:, None] - weights(base)[DOWN]
+    assert 0.8 < (found * change).sum() / (change * change).sum() < 1.2
+
+
 def test_two_adapters_are_added_up(base, tmp_path, adapter):
     second = write_adapter(tmp_path / "second", random_pairs(1))
     both = weights(base, adapter, second)[Q]
