@@ -34,12 +34,14 @@ class NamesBlame:
         pieces = pieces[: _settled(pieces, committed)]
         if not pieces:
             return None
-        begin = len(encode(written))
+        begin, text = len(encode(written)), written + "".join(pieces)
+        end = len(encode(text)) if pieces[-1] else -1
         places: set[int] = set()
         names: list[str] = []
-        for unknown in self._names.check(written + "".join(pieces)).unknown:
+        for unknown in self._names.check(text).unknown:
             touched = positions((unknown.start - begin, unknown.end - begin), pieces)
-            if touched and unknown.name not in self._blamed:
+            may_go_on = unknown.end == end  # in the next canvas
+            if touched and not may_go_on and unknown.name not in self._blamed:
                 places.update(touched)
                 names.append(unknown.name)
         self._blamed.update(names)

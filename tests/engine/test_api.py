@@ -235,3 +235,22 @@ def test_a_trace_tells_every_pass():
     written = [[*e.texts[: e.accepted], e.own_text] for e in passes if e.kind == "verify"]
     assert "".join(t for texts in written for t in texts) == "return x"
     assert [e.judge for e in record.events if e.kind == "verdict"] == ["parser", "names"]
+
+
+def test_an_unknown_name_is_masked_again_once_and_never_vetoed():
+    trace = Trace()
+    result = scripted_engine("return zorp", PREFIX, "\n").complete(
+        request(suffix="\n", policy="parallel:remask=all"), trace=trace
+    )
+    blamed = [e for e in trace.events if e.kind == "remask"]
+    assert [(e.judge, e.reason, "".join(e.texts)) for e in blamed] == [
+        ("names", "nothing defines zorp", "orp")
+    ]  # a canvas begins there
+    assert (result.text, result.names.unknown) == ("return zorp", ("zorp",))
+
+
+def test_names_are_not_masked_again_where_the_policy_does_not_want_it():
+    for policy in ("parallel:remask=off", "parallel:remask=parser", "default"):
+        trace = Trace()
+        scripted_engine("return zorp", PREFIX, "\n").complete(request(suffix="\n", policy=policy), trace=trace)
+        assert not [e for e in trace.events if e.kind == "remask"]

@@ -18,17 +18,22 @@ def test_the_tokens_of_an_unknown_name_are_taken_back_once():
     found = judge.check("", pieces, [True] * 5)
     assert (found.remask, found.forbid, found.why) == ((1, 2), (), "nothing defines zorp")
     assert judge.check("", pieces, [True] * 5) is None
-    assert judge.check("", ["return", " zirp"], [True] * 2).remask == (1,)
+    assert judge.check("", ["return", " zirp", ""], [True] * 3).remask == (1,)
 
 
 def test_a_canvas_behind_written_text_is_blamed_for_its_own_names_only():
     judge = blame()
     assert judge.check("y = zorp\n    ", ["return", " y"], [True, True]) is None
-    assert judge.check("é = 'é€'\n    ", ["return", " zorp"], [True, True]).remask == (1,)
+    assert judge.check("é = 'é€'\n    ", ["return", " zorp", ""], [True] * 3).remask == (1,)
 
 
 def test_a_name_that_began_before_the_canvas_is_taken_back_as_far_as_it_is_the_canvas_s():
     assert blame().check("return zo", ["rp", " + x"], [True, True]).remask == (0,)
+
+
+def test_a_name_that_may_go_on_in_the_next_canvas_is_not_judged():
+    assert blame().check("", ["return", " zo"], [True, True]) is None
+    assert blame().check("", ["return", " zo", "()"], [True, True, True]).remask == (1,)
 
 
 def test_guesses_are_not_judged():
@@ -59,4 +64,4 @@ def test_positions_count_bytes(span, places):
 def test_the_first_judge_that_finds_something_is_heard():
     nothing = InTurn()
     assert nothing.check("", ["zorp"], [True]) is None
-    assert InTurn(nothing, blame()).check("", ["zorp"], [True]).remask == (0,)
+    assert InTurn(nothing, blame()).check("", ["zorp", ""], [True, True]).remask == (0,)
