@@ -33,6 +33,7 @@ from remask.engine.training.working_point import (
 
 FITTING = 0.15  # share of the time that is left for fitting the head
 MOST_BYTES = 2**30  # of hidden states kept
+OF_STATES, OF_STATES_RATE = ("skip.weight", "gate.weight"), 0.1
 Progress = Callable[[str, float], None]  # a stage's name, and how much of it is done, 0 to 1
 
 
@@ -40,7 +41,8 @@ Progress = Callable[[str, float], None]  # a stage's name, and how much of it is
 class CorrectorPlan:
     """How to train. Ends after `minutes`, or after `steps` batches were gathered, what comes first; 0 is never.
 
-    inner: numbers between the taps and the verdict. epochs over what was gathered. lr falls to 0 with a cosine.
+    inner: numbers between the taps and the verdict. epochs over what was gathered. lr falls to 0 with a cosine;
+    what reads the many numbers of the states learns at a tenth of it and decays, or it would learn them by heart.
     dropout: share of the states' numbers that are hidden from the head in each step.
     held_out: batches of the validation rows; the lines are drawn on the even ones and measured on the odd ones.
     precision: wanted of the line for drafts. doubted: most of the untouched tokens that the strict line may flag.
@@ -50,11 +52,11 @@ class CorrectorPlan:
     steps: int = 0
     seed: int = 0
     inner: int = 64
-    epochs: int = 5
-    batch: int = 256
-    lr: float = 2e-3
-    decay: float = 0.05
-    dropout: float = 0.3
+    epochs: int = 4
+    batch: int = 512
+    lr: float = 1e-2
+    decay: float = 1.0
+    dropout: float = 0.5
     held_out: int = 40
     precision: float = 0.8
     doubted: float = 0.002
@@ -119,14 +121,18 @@ def fit(pool: Labelled, plan: CorrectorPlan, progress: Callable[[float], None] =
     generator = torch.Generator().manual_seed(plan.seed)
     labels = torch.from_numpy(pool.wrong).float()
     rng = np.random.default_rng((plan.seed, 3))
-    optimizer = torch.optim.AdamW(parts.values(), lr=plan.lr, weight_decay=plan.decay)
+    many, few = ([part for name, part in parts.items() if (name in OF_STATES) is yes] for yes in (True, False))
+    groups = [{"params": many, "weight_decay": plan.decay}, {"params": few, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=plan.lr)
     size = min(plan.batch, len(labels))
     each = len(labels) // size
     for step in range(plan.epochs * each):
         if step % each == 0:
             order = torch.from_numpy(rng.permutation(len(labels)))
         picked = order[step % each * size :][:size]
-        optimizer.param_groups[0]["lr"] = plan.lr * (1 + math.cos(math.pi * step / (plan.epochs * each))) / 2
+        lr = plan.lr * (1 + math.cos(math.pi * step / (plan.epochs * each))) / 2
+        for group, factor in zip(optimizer.param_groups, (OF_STATES_RATE, 1.0), strict=True):
+            group["lr"] = lr * factor
         states = _drop((pool.states[picked].float() - mean) / deviation, plan.dropout, generator)
         logits = verdict(parts, states, pool.signs[picked])
         F.binary_cross_entropy_with_logits(logits, labels[picked]).backward()
