@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from remask.cli.bench_pass import bench_pass_command
+from remask.cli.bench_pass import bench_kernels_command, bench_pass_command
 from remask.cli.bench_server import server
 from remask.cli.options import engine_options, load_engine
 
@@ -19,6 +19,7 @@ def bench() -> None:
 
 bench.add_command(server)
 bench.add_command(bench_pass_command)
+bench.add_command(bench_kernels_command)
 
 
 @bench.command()

@@ -57,6 +57,17 @@ def bench_pass_command(
         _table(report)
 
 
+@click.command(name="kernels")
+@click.option("--device", default="cuda", help="The card.")
+def bench_kernels_command(device: str) -> None:
+    """Check each GPU kernel against float64 and time it beside torch; prints a line of JSON for each."""
+    from remask.engine.evaluation.bench_kernels import bench_kernels
+    from remask.engine.models.model import choose_device
+
+    for row in bench_kernels(choose_device(device)):
+        click.echo(json.dumps(row))
+
+
 def _what(
     model: Path | None, shape: str | None, device: str, dtype: str, baseline: bool
 ) -> tuple[str, Transformer, Runs | None]:

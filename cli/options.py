@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def engine_options(command: F) -> F:
     """`--model`, `--adapter`, `--device` and `--dtype`."""
     for option in (
-        click.option("--dtype", default="auto", help="auto, float32 or bfloat16."),
+        click.option("--dtype", default="auto", help="auto, int8, float32 or bfloat16."),
         click.option("--device", default="auto", help="auto, cpu or cuda."),
         click.option(
             "--adapter", type=click.Path(path_type=Path), help="A folder with a LoRA adapter, merged into the model."

@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from remask.kernels.precision import wide
+
 
 class Mode(IntEnum):
     """Who of a sequence's new tokens sees whom."""
@@ -21,6 +23,7 @@ class Mode(IntEnum):
     BIDIRECTIONAL = 0  # all see all
     CAUSAL = 1  # each sees itself and those listed before it
     BLOCK_CAUSAL = 2  # each sees its own aligned block of positions and those before it
+    MASKED = 3  # as a mask says
 
 
 def reference_canvas_attention(
@@ -34,11 +37,13 @@ def reference_canvas_attention(
     starts: Tensor,
     mode: Mode,
     block: int = 1,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """Sequence by sequence in float32.
 
     q [T, heads, d]; k, v [T, kv_heads, d], the new tokens of all sequences one after the other, `starts` [S + 1] int32;
-    pages [pages, page, kv_heads, d], table [S, most pages] int32, contexts [S] int32 valid tokens; out as q.
+    pages [pages, page, kv_heads, d], table [S, most pages] int32, contexts [S] int32 valid tokens; mask [T, T] bool
+    (row sees column, within a sequence) for the mode MASKED; out as q.
     """
     out = torch.empty_like(q)
     group = q.shape[1] // k.shape[1]
@@ -46,11 +51,11 @@ def reference_canvas_attention(
         here, context = slice(int(starts[s]), int(starts[s + 1])), int(contexts[s])
         past = [pages[table[s].long()].flatten(0, 1)[:context] for pages in (key_pages, value_pages)]
         keys, values = (
-            torch.cat([old, new[here]]).float().repeat_interleave(group, 1)
-            for old, new in zip(past, (k, v), strict=True)
+            wide(torch.cat([old, new[here]])).repeat_interleave(group, 1) for old, new in zip(past, (k, v), strict=True)
         )
-        scores = torch.einsum("qhd,khd->hqk", q[here].float(), keys) / q.shape[2] ** 0.5
-        scores[:, :, context:].masked_fill_(~_visible(len(q[here]), context, mode, block, q.device), -torch.inf)
+        scores = torch.einsum("qhd,khd->hqk", wide(q[here]), keys) / q.shape[2] ** 0.5
+        seen = _visible(len(q[here]), context, mode, block, q.device) if mask is None else mask[here, here]
+        scores[:, :, context:].masked_fill_(~seen, -torch.inf)
         out[here] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), values).to(q.dtype)
     return out
 
@@ -94,6 +99,8 @@ def _canvas_attention_kernel(
     table_stride,
     contexts_ptr,
     starts_ptr,
+    mask_ptr,
+    mask_stride,
     out_ptr,
     head_dim,
     scale,
@@ -141,6 +148,9 @@ def _canvas_attention_kernel(
                 shown = shown & (token[:, None] >= other[None, :])
             if MODE == 2:
                 shown = shown & ((context + token)[:, None] // aligned >= (context + other)[None, :] // aligned)
+            if MODE == 3:
+                line = mask_ptr + (first + token).to(tl.int64)[:, None] * mask_stride
+                shown = shown & (tl.load(line + (first + other)[None, :], mask=shown, other=0) != 0)
             top, total, acc = _absorb(q, k, v, shown, scale, top, total, acc, WIDEN)
         acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
         tl.store(out_ptr + at[:, None] + d[None, :], acc, mask=in_row[:, None] & in_head[None, :])
@@ -157,6 +167,7 @@ def canvas_attention(
     starts: Tensor,
     mode: Mode,
     block: int = 1,
+    mask: Tensor | None = None,
     longest: int | None = None,
 ) -> Tensor:
     """`reference_canvas_attention` in one launch; `longest`: new tokens of the longest sequence, sparing a transfer."""
@@ -165,6 +176,8 @@ def canvas_attention(
     assert page >= 16
     assert page & (page - 1) == 0
     assert q.is_contiguous()
+    assert (mask is not None) == (mode == Mode.MASKED)
+    assert mask is None or mask.shape == (count, count)
     assert k.stride() == v.stride() == (kv_heads * dim, dim, 1)
     assert key_pages.stride() == value_pages.stride()
     assert key_pages.stride(3) == 1
@@ -186,6 +199,8 @@ def canvas_attention(
             table.stride(0),
             contexts,
             starts,
+            q if mask is None else mask.to(torch.uint8),
+            count,
             out,
             dim,
             dim**-0.5,

@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from remask.kernels.precision import wide
+
 
 class Confidence(NamedTuple):
     """One entry a row: `token` int64, the rest float32 (entropy in nats)."""
@@ -26,10 +28,10 @@ class Confidence(NamedTuple):
 
 def reference_confidence(logits: Tensor, forbidden: Tensor) -> Confidence:
     """The formulas over a float32 copy of [rows, vocabulary]; `forbidden` [F] int64. Ties go to the lower token."""
-    wide = logits.float().index_fill(-1, forbidden.to(logits.device), -torch.inf)
-    p = wide.softmax(-1)
+    x = wide(logits).index_fill(-1, forbidden, -torch.inf)
+    p = x.softmax(-1)
     best = p.topk(2, dim=-1).values
-    token = wide.argmax(-1)
+    token = x.argmax(-1)
     return Confidence(token, best[:, 0], torch.special.entr(p).sum(-1), best[:, 0] - best[:, 1])
 
 

@@ -11,13 +11,14 @@ import triton.language as tl
 from torch import Tensor
 
 from remask.kernels.confidence import Confidence, _forbid, _update, finish, reference_confidence
+from remask.kernels.precision import wide
 
 PARTS = 64  # programs a block of rows: enough to fill a card when a canvas is all there is
 
 
 def reference_confidence_head(hidden: Tensor, head: Tensor, forbidden: Tensor) -> Confidence:
     """[rows, width] and [vocabulary, width], by way of the logits in float32."""
-    return reference_confidence(hidden.float() @ head.float().T, forbidden)
+    return reference_confidence(wide(hidden) @ wide(head).T, forbidden)
 
 
 @triton.jit

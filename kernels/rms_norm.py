@@ -7,11 +7,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from remask.kernels.precision import wide
+
 
 def reference_rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """The formula in float32, rounded once: [rows, columns] and [columns] -> [rows, columns] in x's dtype."""
-    wide = x.float()
-    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight.float()).to(x.dtype)
+    y = wide(x)
+    return (y * torch.rsqrt(y.square().mean(-1, keepdim=True) + eps) * wide(weight)).to(x.dtype)
 
 
 @triton.jit

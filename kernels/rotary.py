@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from remask.kernels.precision import wide
+
 
 def reference_rotary(
     qkv: Tensor,
@@ -26,10 +28,10 @@ def reference_rotary(
 ) -> Tensor:
     """Queries [T, heads, d] of qkv [T, heads + 2 * kv_heads, d]; writes keys and values [slots, kv_heads, d]."""
     kv_heads = keys.shape[1]
-    q, k, v = qkv.float().split([heads, kv_heads, kv_heads], dim=1)
+    q, k, v = wide(qkv).split([heads, kv_heads, kv_heads], dim=1)
     if norms is not None:
-        q, k = (_normed(x, norm.float(), eps) for x, norm in zip((q, k), norms, strict=True))
-    angle = positions[:, None, None].float() * frequency  # [T, 1, d / 2]
+        q, k = (_normed(x, wide(norm), eps) for x, norm in zip((q, k), norms, strict=True))
+    angle = positions[:, None, None] * wide(frequency)  # [T, 1, d / 2]
     q, k = (_turned(x, angle.cos(), angle.sin()) for x in (q, k))
     keys[slots] = k.to(keys.dtype)
     values[slots] = v.to(values.dtype)

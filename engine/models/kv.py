@@ -51,6 +51,10 @@ class KVCache:
         self._buffer[1, layer, :, self.length : end] = values
         return self._buffer[0, layer, :, :end], self._buffer[1, layer, :, :end]
 
+    def layer(self, index: int) -> tuple[Tensor, Tensor]:
+        """All slots of one layer, valid or not, to be used in place: [kv_heads, capacity, head_dim] each."""
+        return self._buffer[0, index], self._buffer[1, index]
+
     def reserve(self, tokens: int) -> None:
         """Make room for `tokens` more. Raises ModelError where memory is short; what is held stays."""
         needed = self.length + tokens

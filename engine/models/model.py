@@ -12,6 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from remask.contract.errors import InputError, ModelError
+from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
 from remask.engine.models.adapter import adapters_over, read_merged
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_adapter, find_model
@@ -64,6 +65,7 @@ class Model:
             transformer = load_gemma(folder, dtype=precision, device=where)
         else:
             kind = NativeTransformer if precision == torch.int8 else Transformer
+            kind = AcceleratedTransformer if kernels_run(where) else kind
             transformer = kind(spec.shape, read_merged(folder, spec.shape, adapters, dtype=precision, device=where))
         for one in adapters:
             spec = replace(spec, name=one.title(spec.name))

@@ -95,9 +95,9 @@ class NativeTransformer(Transformer):
         self._embedding_scale = weights["model.embed_tokens.weight_scale"]  # [vocab] float32
         head = "lm_head" if "lm_head.weight" in weights else "model.embed_tokens"
         self._scores = self._matrix(weights, [head], "model.norm.weight")
-        self._layers = (_Layer * shape.layers)(*(self._layer(weights, i) for i in range(shape.layers)))
+        self._records = (_Layer * shape.layers)(*(self._layer(weights, i) for i in range(shape.layers)))
         sizes = (shape.layers, shape.width, shape.heads, shape.kv_heads, shape.head_dim, self._mlp_width)
-        self._model = _Model(*sizes, shape.norm_eps, self._layers)
+        self._model = _Model(*sizes, shape.norm_eps, self._records)
         self._frequency = shape.rope_theta ** -(torch.arange(0, shape.head_dim, 2).float() / shape.head_dim)
         self._scratch = torch.empty(0, dtype=torch.uint8)
 

@@ -32,10 +32,10 @@ def kernels(dtype):
         {"N_HEADS": 9, "N_KV_HEADS": 3, "HAS_NORM": True, "BLOCK_HALF": 32},
     )
     pages = [x, x, "i32", "i32", "i32", INT, "i32", INT, INT]
-    for mode in attention.Mode if dtype == "bf16" else [attention.Mode.CAUSAL]:
+    for mode in (attention.Mode.CAUSAL, attention.Mode.MASKED) if dtype == "bf16" else (attention.Mode.CAUSAL,):
         yield (
             attention._canvas_attention_kernel,
-            [x, "i32", x, x, "i32", *pages, x, "i32", "fp32", "i32"],
+            [x, "i32", x, x, "i32", *pages, "*u8", "i32", x, "i32", "fp32", "i32"],
             {"MODE": int(mode), "GROUP": 3, "PAGE": 64, "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_D": 64, "WIDEN": False},
         )
 

@@ -1,0 +1,170 @@
+"""Each Triton kernel on a card: its error against float64, and its time beside torch's own operations.
+
+Needs a CUDA device and Triton; makes its own random inputs, of the sizes that a canvas meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - the field's name for it
+
+from remask.contract.errors import InputError
+from remask.engine.models.accelerated import PAGE, kernels_run
+
+REPEATS = 50
+EPS = 1e-6
+CANVASES = (1, 8, 32)  # tokens
+CONTEXTS = (1024, 8192, 32768)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One size of one kernel. error: largest difference from float64; torch_error: that of torch's own operations."""
+
+    kernel: str
+    size: str
+    error: float
+    torch_error: float
+    microseconds: float
+    torch_microseconds: float
+    speedup: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is run: `ours` and `theirs` in the given precision, `exact` in float64; each gives tensors to compare."""
+
+    kernel: str
+    size: str
+    ours: Callable[[], Sequence[Tensor]]
+    theirs: Callable[[], Sequence[Tensor]]
+    exact: Callable[[], Sequence[Tensor]]
+
+
+def bench_kernels(device: torch.device, dtype: torch.dtype = torch.bfloat16) -> Iterator[dict[str, Any]]:
+    """All kernels at all sizes, one after the other as plain JSON values. Raises InputError where they do not run."""
+    if not kernels_run(device):
+        raise InputError(f"The kernels do not run on {device}.", advice="They need a CUDA card and remask[gpu].")
+    return (asdict(_measured(case)) for case in _cases(device, dtype))
+
+
+def _measured(case: _Case) -> KernelRow:
+    exact = case.exact()
+    errors = [
+        max(float((got.double() - want).abs().max()) for got, want in zip(run(), exact, strict=True))
+        for run in (case.ours, case.theirs)
+    ]
+    ours, theirs = (_microseconds(run) for run in (case.ours, case.theirs))
+    return KernelRow(
+        kernel=case.kernel,
+        size=case.size,
+        error=errors[0],
+        torch_error=errors[1],
+        microseconds=round(ours, 1),
+        torch_microseconds=round(theirs, 1),
+        speedup=round(theirs / ours, 2),
+    )
+
+
+def _microseconds(run: Callable[[], object]) -> float:
+    for _ in range(5):
+        run()
+    times: list[float] = []
+    for _ in range(REPEATS):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) * 1000)
+    return median(times)
+
+
+def _cases(device: torch.device, dtype: torch.dtype) -> Iterator[_Case]:
+    def random(*size: int) -> Tensor:
+        return torch.randn(*size, device=device, dtype=dtype)
+
+    for rows in CANVASES:
+        yield _norm(random(rows, 3584), random(3584))
+        yield _confidence(random(rows, 152064) * 4)
+        yield _head(random(rows, 3584), random(152064, 3584) / 3584**0.5)
+        for context in CONTEXTS:
+            yield _attention(random, rows, context)
+
+
+def _norm(x: Tensor, weight: Tensor) -> _Case:
+    from remask.kernels.rms_norm import reference_rms_norm, rms_norm
+
+    return _Case(
+        "rms_norm",
+        f"{len(x)} x {x.shape[1]}",
+        lambda: [rms_norm(x, weight, EPS)],
+        lambda: [F.rms_norm(x, weight.shape, weight, EPS)],
+        lambda: [reference_rms_norm(x.double(), weight.double(), EPS)],
+    )
+
+
+def _confidence(logits: Tensor) -> _Case:
+    from remask.kernels.confidence import confidence, reference_confidence
+
+    never = torch.tensor([3, 5], device=logits.device)
+    return _Case(
+        "confidence",
+        f"{len(logits)} x {logits.shape[1]}",
+        lambda: confidence(logits, never)[1:],  # ties of 16 bits may name another token
+        lambda: reference_confidence(logits, never)[1:],
+        lambda: reference_confidence(logits.double(), never)[1:],
+    )
+
+
+def _head(hidden: Tensor, head: Tensor) -> _Case:
+    from remask.kernels.confidence import reference_confidence
+    from remask.kernels.confidence_head import confidence_head, reference_confidence_head
+
+    never = torch.tensor([3, 5], device=hidden.device)
+    return _Case(
+        "confidence_head",
+        f"{len(hidden)} x {head.shape[1]} x {len(head)}",
+        lambda: confidence_head(hidden, head, never)[1:],
+        lambda: reference_confidence(F.linear(hidden, head), never)[1:],
+        lambda: reference_confidence_head(hidden.double(), head.double(), never)[1:],
+    )
+
+
+def _attention(random: Callable[..., Tensor], count: int, context: int) -> _Case:
+    from remask.kernels.attention import Mode, canvas_attention, reference_canvas_attention
+
+    heads, kv_heads, dim = 28, 4, 128
+    q, k, v = random(count, heads, dim), random(count, kv_heads, dim), random(count, kv_heads, dim)
+    keys, values = (random(context // PAGE, PAGE, kv_heads, dim) for _ in range(2))
+    all_keys, all_values = (
+        torch.cat([pages.flatten(0, 1), new]).transpose(0, 1)[None] for pages, new in ((keys, k), (values, v))
+    )
+
+    def numbers(*values: int) -> Tensor:
+        return torch.tensor(values, dtype=torch.int32, device=q.device)
+
+    table, contexts, starts = numbers(*range(context // PAGE))[None], numbers(context), numbers(0, count)
+    mode = Mode.BIDIRECTIONAL
+
+    def exact() -> list[Tensor]:
+        q64, k64, v64, keys64, values64 = (tensor.double() for tensor in (q, k, v, keys, values))
+        return [reference_canvas_attention(q64, k64, v64, keys64, values64, table, contexts, starts, mode)]
+
+    def theirs() -> list[Tensor]:
+        rows = q.transpose(0, 1)[None]
+        return [F.scaled_dot_product_attention(rows, all_keys, all_values, enable_gqa=True)[0].transpose(0, 1)]
+
+    return _Case(
+        "canvas_attention",
+        f"{count} on {context}",
+        lambda: [canvas_attention(q, k, v, keys, values, table, contexts, starts, mode, longest=count)],
+        theirs,
+        exact,
+    )
