@@ -32,6 +32,7 @@ from remask.engine.training.working_point import (
 )
 
 FITTING = 0.15  # share of the time that is left for fitting the head
+MEASURING = 0.25  # share of the time that held-out drafts may take
 MOST_BYTES = 2**30  # of hidden states kept
 OF_STATES, OF_STATES_RATE = ("skip.weight", "gate.weight"), 0.1
 Progress = Callable[[str, float], None]  # a stage's name, and how much of it is done, 0 to 1
@@ -96,6 +97,9 @@ def train_corrector(
     for step in range(1, plan.held_out):
         progress("held-out drafts", step / plan.held_out)
         checks.append(held_out.labelled(step))
+        spent = time.monotonic() - begun
+        if plan.minutes and len(checks) % 2 == 0 and spent > 60 * plan.minutes * MEASURING:
+            break  # a busy machine must not spend its time on measuring what it then has no time to learn
     pool, steps = _gather(train, plan, begun, progress)
     parts = fit(pool, plan, lambda done: progress("head", done))
     verdicts = _judge(parts, checks)
