@@ -92,7 +92,7 @@ class Decoder:
     def _plan_by(self, costs: PassCosts) -> Planner:
         if self._planner is None:
             self._planner = Planner(costs)
-        self._planner.costs = costs
+        self._planner.replace_costs(costs)
         return self._planner
 
     def _unverified(self, request: Request, rules: StopRules, enough: Enough) -> Ended | None:

@@ -55,6 +55,11 @@ class Planner:
         self._ms = 10.0 * costs.ms(1)
         self._wanted = 0.7  # how often what was drafted ahead is taken
 
+    def replace_costs(self, costs: PassCosts) -> None:
+        """Go on with other figures, a measurement in place of a guess; the pace keeps its meaning."""
+        self._ms *= costs.ms(1) / self.costs.ms(1)
+        self.costs = costs
+
     @property
     def pace(self) -> float:
         """Tokens a millisecond."""

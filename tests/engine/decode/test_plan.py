@@ -153,6 +153,20 @@ def test_many_rows_are_read_where_only_the_first_ones_cost():
     assert planner.best([Option("none", 0, [0.0])], 40, 7).branches > (3,)
 
 
+def test_other_figures_in_another_unit_change_no_plan():
+    """A guess is for another machine: only its ratios count, and so for the pace that was reached with it."""
+    table = {1: 10.0, 8: 14.0, 24: 30.0}
+    options = [Option("none", 0, [0.0]), Option("lookup-2", 6, [0.0] * 7)]
+    planner = Planner(PassCosts(table))
+    for _ in range(5):
+        planner.seen("lookup-2", 4, 2, 12.0)
+    before = planner.best(options, 40, 5)
+    planner.replace_costs(PassCosts({size: 7 * ms for size, ms in table.items()}))
+    after = planner.best(options, 40, 5)
+    assert (before.option, before.length, before.branches) == (after.option, after.length, after.branches)
+    assert after.worth == pytest.approx(before.worth)
+
+
 def test_a_source_that_is_always_wrong_is_left_alone_and_tried_again_some_day():
     planner = Planner(PassCosts({1: 10.0, 24: 20.0}))
     options = [Option("none", 0, [0.0]), Option("lookup-2", 4, [0.0] * 5)]
