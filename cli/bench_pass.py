@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--tokens", "blocks", multiple=True, type=click.IntRange(1, 1024), help="Tokens of the pass.")
 @click.option("--repeats", default=20, type=click.IntRange(1, 1000), help="Rounds that the medians are of.")
 @click.option("--baseline", is_flag=True, help="Time the plain pass beside it.")
+@click.option("--processor-time", is_flag=True, help="Count this process's own time: for one thread on a busy machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def bench_pass_command(
     model: Path | None,
@@ -32,6 +33,7 @@ def bench_pass_command(
     blocks: tuple[int, ...],
     repeats: int,
     baseline: bool,
+    processor_time: bool,
     as_json: bool,
 ) -> None:
     """Time one pass by block size and context length."""
@@ -49,6 +51,7 @@ def bench_pass_command(
             blocks=blocks,
             repeats=repeats,
             random_weights=shape is not None,
+            processor_time=processor_time,
             advance=advance,
         )
     if as_json:

@@ -25,6 +25,7 @@ from remask.engine.models.native import NativeTransformer
 from remask.engine.models.spec import Shape
 from remask.engine.models.transformer import Pass, Transformer
 
+Clock = Callable[[], float]
 BLOCKS = (1, 2, 4, 8, 16, 32)
 CONTEXTS = (0, 512, 2048, 8192)
 WARM_UP = 3
@@ -96,6 +97,7 @@ class PassReport:
     device: str
     threads: int
     load_average: float
+    processor_time: bool
     bandwidth_gb_s: float
     gflop_s: float
     rows: list[PassRow] = field(default_factory=list)
@@ -138,9 +140,15 @@ def bench_pass(
     blocks: Sequence[int] = BLOCKS,
     repeats: int = 20,
     random_weights: bool = False,
+    processor_time: bool = False,
     advance: Callable[[], None] = lambda: None,
 ) -> PassReport:
-    """Time every block size at every context, fast and baseline in turn; medians of `repeats` rounds."""
+    """Time every block size at every context, fast and baseline in turn; medians of `repeats` rounds.
+
+    `processor_time` counts what this process itself uses, which other programs' work disturbs less: the time of a pass
+    only with one thread.
+    """
+    clock = time.process_time if processor_time else time.perf_counter
     device = transformer.device
     report = PassReport(
         model=name,
@@ -149,12 +157,13 @@ def bench_pass(
         device=str(device),
         threads=torch.get_num_threads(),
         load_average=round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
-        bandwidth_gb_s=round(bandwidth(device), 1),
-        gflop_s=round(multiplication_rate(device), 1),
+        processor_time=processor_time,
+        bandwidth_gb_s=round(bandwidth(device, clock), 1),
+        gflop_s=round(multiplication_rate(device, clock), 1),
     )
     for context in contexts:
         runs = [transformer] if baseline is None else [transformer, baseline]
-        times = _rounds(runs, context, blocks, repeats, device, advance)
+        times = _rounds(runs, context, blocks, repeats, device, clock, advance)
         for tokens in blocks:
             floors = _floors(transformer, tokens, context, report)
             fast, slow = times[0][tokens], times[1][tokens] if baseline else None
@@ -174,16 +183,16 @@ def bench_pass(
     return report
 
 
-def bandwidth(device: torch.device) -> float:
+def bandwidth(device: torch.device, clock: Clock = time.perf_counter) -> float:
     """Gigabytes a second that are read from memory, the best of a few readings of a large tensor."""
     held = torch.ones(PROBE_BYTES // 4, device=device)
-    return PROBE_BYTES / 1e9 / min(_seconds(held.sum, device) for _ in range(5))
+    return PROBE_BYTES / 1e9 / min(_seconds(held.sum, device, clock) for _ in range(5))
 
 
-def multiplication_rate(device: torch.device) -> float:
+def multiplication_rate(device: torch.device, clock: Clock = time.perf_counter) -> float:
     """Giga-operations a second (a multiplication and an addition are two) of a large bfloat16 product."""
     matrix = torch.ones(PROBE_SIZE, PROBE_SIZE, dtype=torch.bfloat16, device=device)
-    return 2 * PROBE_SIZE**3 / 1e9 / min(_seconds(lambda: matrix @ matrix, device) for _ in range(5))
+    return 2 * PROBE_SIZE**3 / 1e9 / min(_seconds(lambda: matrix @ matrix, device, clock) for _ in range(5))
 
 
 def _rounds(
@@ -192,6 +201,7 @@ def _rounds(
     blocks: Sequence[int],
     repeats: int,
     device: torch.device,
+    clock: Clock,
     advance: Callable[[], None],
 ) -> list[dict[int, float]]:
     """Median milliseconds by run and block size; every round goes through all, so that a busy spell hits all."""
@@ -201,7 +211,7 @@ def _rounds(
         for tokens in blocks:
             step = Pass.canvas([(7 * i + 11) % 1000 for i in range(tokens)], context, device)
             for run, cache, kept in zip(runs, caches, times, strict=True):
-                seconds = _seconds(partial(_pass, run, step, cache), device)
+                seconds = _seconds(partial(_pass, run, step, cache), device, clock)
                 if repeat >= 0:
                     kept[tokens].append(seconds * 1000)
         advance()
@@ -220,14 +230,14 @@ def _pass(run: Runs, step: Pass, cache: KVCache) -> Tensor:
     return run.logits(run.forward(step, cache))
 
 
-def _seconds(action: Callable[[], object], device: torch.device) -> float:
+def _seconds(action: Callable[[], object], device: torch.device, clock: Clock) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize()
-    started = time.perf_counter()
+    started = clock()
     action()
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - started
+    return clock() - started
 
 
 def _floors(transformer: Transformer, tokens: int, context: int, report: PassReport) -> tuple[float, float]:

@@ -29,6 +29,7 @@ def test_every_size_is_timed_with_its_floors():
         contexts=(0, 40),
         blocks=(1, 4),
         repeats=2,
+        processor_time=True,
         advance=lambda: done.append(1),
     )
     assert [(r.context, r.tokens) for r in report.rows] == [(0, 1), (0, 4), (40, 1), (40, 4)]
@@ -44,7 +45,7 @@ def test_every_size_is_timed_with_its_floors():
 
 def test_floors_grow_with_what_is_read_and_multiplied():
     transformer = tiny_model().transformer
-    report = module.PassReport("tiny", False, "float32", "cpu", 1, 0.0, bandwidth_gb_s=1.0, gflop_s=1.0)
+    report = module.PassReport("tiny", False, "float32", "cpu", 1, 0.0, False, bandwidth_gb_s=1.0, gflop_s=1.0)
     weights = sum(w.numel() for n, w in random_weights().items() if w.ndim == 2)
     read, multiplied = module._floors(transformer, 1, 0, report)
     assert read * 1e6 == pytest.approx(4 * weights + 4 * SHAPE.kv_values_per_token)
