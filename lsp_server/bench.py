@@ -16,7 +16,7 @@ import psutil
 
 from remask.lsp_server.document import Change, Document, Position
 
-COMMAND = [sys.executable, "-m", "remask.lsp_server.fake_engine", "value"]
+COMMAND = [sys.executable, "-P", "-m", "remask.lsp_server.fake_engine", "value"]
 SIZES = {"1 KB": 1_000, "100 KB": 100_000, "1 MB": 1_000_000}
 LINE = "value = compute(first, second)  # 你好\n"
 _EDITS = 200

@@ -29,7 +29,7 @@ _numbers = itertools.count(1)
 
 
 def service_command(options: ServerOptions) -> list[str]:
-    """The command that starts the engine with these options, but for its socket."""
+    """The command that starts the engine with these options, but for its socket; the same wherever it is started."""
     command = [
         sys.executable,
         "-P",
@@ -41,9 +41,9 @@ def service_command(options: ServerOptions) -> list[str]:
         options.dtype,
     ]
     if options.model is not None:
-        command += ["--model", str(options.model)]
+        command += ["--model", str(options.model.absolute())]
     if options.adapter is not None:
-        command += ["--adapter", str(options.adapter)]
+        command += ["--adapter", str(options.adapter.absolute())]
     return command
 
 

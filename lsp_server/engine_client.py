@@ -7,10 +7,7 @@ of the user with the same options share, or one of this server's own.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import importlib
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
@@ -20,7 +17,8 @@ from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.lsp_server.engine_child import service_command
 from remask.lsp_server.engine_link import EngineLink, OnDraft
 from remask.lsp_server.engine_share import Place, can_share
-from remask.lsp_server.engine_source import EngineSource, Run
+from remask.lsp_server.engine_source import EngineSource, Run, is_cut_off
+from remask.lsp_server.importing import imported
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.status import EngineState
 
@@ -150,12 +148,14 @@ class ProcessEngine:
                 self._end_stuck(asked[0])
             return _failure(request, "The engine did not answer in time.")
         except RemaskError as error:
+            if asked is not None and is_cut_off(asked[0]):
+                self._end_stuck(asked[0])
             return _failure(request, str(error))
         finally:
             self._working -= 1
 
     def _end_stuck(self, run: Run | None) -> None:
-        """End a run that had its time and did not answer; it counts as one that died. Another's is left alone."""
+        """End a run that can't be asked, or did not answer in time; it counts as one that died. Another's goes on."""
         if run is not None and run is self._source.run and not self._stuck:
             log.warning("the engine does not answer and is ended")
             self._stuck, self._silent_since = True, None
@@ -220,7 +220,7 @@ class ProcessEngine:
     async def _run_once(self) -> _End:
         """Start the engine or join it, and stay until that has ended. Raises RemaskError when it cannot start."""
         self._stuck = False
-        loading = _imported("aiohttp")  # a third of a second, which the child needs anyway
+        loading = imported("aiohttp")  # a third of a second, which the child needs anyway
         ended = _End.DIED
         gone: asyncio.Task[None] | None = None
         try:
@@ -266,28 +266,6 @@ class ProcessEngine:
     def _is_idle(self) -> bool:
         """Whether nobody has asked for anything since the last look, and nobody waits for an answer."""
         return not self._wanted.is_set() and not self._working
-
-
-def _imported(name: str) -> asyncio.Future[None]:
-    """Done when a module is imported, in a thread of its own: the loop stays free, and leaving waits for nobody."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def settle(error: ImportError | None) -> None:
-        if not done.done():
-            done.set_exception(error) if error else done.set_result(None)
-
-    def work() -> None:
-        error: ImportError | None = None
-        try:
-            importlib.import_module(name)
-        except ImportError as missing:
-            error = missing
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, error)
-
-    threading.Thread(target=work, name="import", daemon=True).start()
-    return done
 
 
 def _failure(request: CompletionRequest, detail: str) -> CompletionResult:

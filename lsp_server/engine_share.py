@@ -12,14 +12,15 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO
 
 import psutil
 
 from remask.contract.places import config_dir, runtime_dir
+from remask.lsp_server.version import own_version
 
 LOOK_AGAIN_S = 0.1  # for an engine that another server is starting
 WATCH_S = 0.2  # between two looks at whether another server's engine still runs
@@ -39,11 +40,14 @@ class Place:
             return True
         self._note = runtime_dir() / f"engine-{self._key()}.json"
         lock = self._note.with_suffix(".lock").open("a")
-        if _locks(lock):
-            self._lock = lock
-            return True
-        lock.close()
-        return False
+        try:
+            if _locks(lock):
+                self._note.unlink(missing_ok=True)  # a holder that died has left it; its number may be another's now
+                self._lock = lock
+        finally:
+            if self._lock is None:
+                lock.close()
+        return self._lock is not None
 
     def publish(self, socket: str, pid: int) -> None:
         """Tell the others where the engine listens."""
@@ -69,9 +73,10 @@ class Place:
             self._lock = None
 
     def _key(self) -> str:
-        """Tells the command, our version and what the user has chosen (`remask model use`)."""
+        """Tells the command, our version, what the user has chosen (`remask model use`) and whose process ids count."""
         chosen = [f"{one.name} {one.stat().st_mtime_ns}" for one in sorted(config_dir().iterdir())]
-        words = "\0".join([*self._command, _version(), *chosen])
+        # The folder may be shared with containers and other machines, where our number is another process.
+        words = "\0".join([*self._command, own_version(), platform.node(), *chosen])
         return hashlib.sha256(words.encode()).hexdigest()[:12]
 
 
@@ -123,17 +128,11 @@ def can_share() -> bool:
 
 
 def _locks(file: IO[str]) -> bool:
+    """Whether the lock is ours now. Raises OSError where the file system has no locks."""
     import fcntl
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
     return True
-
-
-def _version() -> str:
-    try:
-        return version("remask")
-    except PackageNotFoundError:
-        return ""

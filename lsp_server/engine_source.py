@@ -9,8 +9,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
-from remask.contract.errors import EngineError
+from remask.contract.errors import EngineError, StorageError
 from remask.lsp_server.engine_child import READY_WITHIN_S, EngineChild
 from remask.lsp_server.engine_link import EngineLink
 from remask.lsp_server.engine_share import LOOK_AGAIN_S, JoinedEngine, Place
@@ -28,6 +29,7 @@ class EngineSource:
         self.command = command
         self.run: Run | None = None
         self._place = place
+        self._over = asyncio.Event()  # the run has been let go of
         self._completed = -1  # requests of all servers, at the last look
 
     @property
@@ -37,14 +39,18 @@ class EngineSource:
 
     async def begin(self) -> Run:
         """A run that is ready. Raises RemaskError when none can be started."""
-        if (joined := await self._joined()) is not None:
+        joined = await self._joined()
+        self._over = asyncio.Event()
+        if joined is not None:
             self.run = joined
             return joined
         self.run = child = EngineChild(self.command)
         await child.start()
         if self._place is not None and child.pid is not None:
-            with contextlib.suppress(OSError):  # then nobody joins it
+            try:
                 self._place.publish(child.socket, child.pid)
+            except OSError as error:
+                self._share_with_nobody(error)
         return child
 
     async def end(self) -> None:
@@ -52,6 +58,7 @@ class EngineSource:
         if self.run is not None:
             await self.run.stop()
             self.run = None
+        self._over.set()
         if self._place is not None:
             self._place.leave()
 
@@ -63,9 +70,10 @@ class EngineSource:
             await asyncio.wait_for(run.wait(), LEAVES_WITHIN_S)
         if run.runs:
             return False
-        while self.run is run:
+        if self.run is run:
+            over = self._over
             run.look()
-            await asyncio.sleep(0)
+            await over.wait()
         return True
 
     def share_no_more(self) -> None:
@@ -95,7 +103,15 @@ class EngineSource:
                         log.info("the engine of another server is ready")
                         return joined
                     await asyncio.sleep(LOOK_AGAIN_S)
-        except (OSError, TimeoutError) as error:
-            log.warning("no engine can be shared (%s)", type(error).__name__)
-            self.share_no_more()
+        except (OSError, StorageError, TimeoutError) as error:
+            self._share_with_nobody(error)
         return None
+
+    def _share_with_nobody(self, error: Exception) -> None:
+        log.warning("no engine can be shared (%s)", type(error).__name__)
+        self.share_no_more()
+
+
+def is_cut_off(run: Run | None) -> bool:
+    """Whether a run's socket was removed, as by the end of a session, which empties its folder: nobody can ask it."""
+    return run is not None and not Path(run.socket).exists()

@@ -34,6 +34,7 @@ from remask.lsp_server.protocol import RemaskProtocol
 from remask.lsp_server.settings import Settings
 from remask.lsp_server.status import Status
 from remask.lsp_server.transport import MessageReader, MessageWriter
+from remask.lsp_server.version import own_version
 from remask.lsp_server.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class RemaskServer(LanguageServer):
     def __init__(self, make_engine: MakeEngine = open_engine, defaults: ServerOptions | None = None) -> None:
         super().__init__(
             name="remask",
-            version=_version(),
+            version=own_version(),
             protocol_cls=RemaskProtocol,
             converter_factory=default_converter,
             notebook_document_sync=types.NotebookDocumentSyncOptions(
@@ -191,15 +192,6 @@ def _claim_stdout() -> BinaryIO:
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return stream
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("remask")
-    except PackageNotFoundError:
-        return "0"
 
 
 def main(make_server: Callable[[], RemaskServer] = RemaskServer) -> None:

@@ -6,7 +6,10 @@ Report 28: a gigabyte for each editor is what people complain of most.
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -15,9 +18,11 @@ from typing import Any
 import psutil
 import pytest
 
+from remask.contract.errors import StorageError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.contract.places import config_dir
 from remask.lsp_server.engine_client import ProcessEngine, open_engine
+from remask.lsp_server.engine_link import EngineLink
 from remask.lsp_server.engine_share import Place
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.status import EngineState
@@ -49,6 +54,12 @@ def left_in(folder: Path) -> list[Path]:
     return [*folder.glob("*.sock"), *folder.glob("*.json")]
 
 
+def listening(folder: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(folder / "other.sock"))
+    return folder / "other.sock"
+
+
 async def complete(engine: ProcessEngine, prefix: str = "x = ", **fields: Any) -> CompletionResult:
     return await engine.complete(CompletionRequest(document="d", language="python", prefix=prefix, **fields))
 
@@ -58,6 +69,12 @@ async def answers(engine: ProcessEngine) -> None:
     async with asyncio.timeout(20):
         while (await complete(engine)).reason is Reason.ENGINE:  # noqa: ASYNC110 - another process decides
             await asyncio.sleep(0.01)
+
+
+async def is_not_answered(engine: ProcessEngine) -> None:
+    """Ask what the engine never answers; on a busy machine the time may be up before it hears of it."""
+    while (await complete(engine, "# deaf", deadline_ms=50)).reason is Reason.DEADLINE:
+        pass
 
 
 async def two(start: Start) -> tuple[ProcessEngine, ProcessEngine]:
@@ -157,20 +174,56 @@ async def test_a_guest_turns_away_from_an_engine_that_is_stuck(start: Start, mon
     with monkeypatch.context() as patch:
         patch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
         patch.setattr("remask.lsp_server.engine_client.STUCK_S", 0.0)
-        assert (await complete(guest, "# deaf", deadline_ms=50)).reason is Reason.ENGINE
+        await is_not_answered(guest)
     await answers(guest)
     assert guest.pid != owner.pid
     assert owner.pid
     assert psutil.pid_exists(owner.pid), "it is not the guest's to end"
 
 
-async def test_where_no_place_can_be_had_each_server_has_its_own(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Place) -> bool:
-        raise PermissionError
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [("take", PermissionError()), ("take", StorageError("The folder is a link.")), ("publish", PermissionError())],
+    ids=["no lock", "no folder", "no note"],
+)
+async def test_where_no_place_can_be_had_each_server_has_its_own(
+    start: Start, monkeypatch: pytest.MonkeyPatch, method: str, error: Exception
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
 
-    monkeypatch.setattr(Place, "take", refuse)
+    monkeypatch.setattr(Place, method, refuse)
     owner, guest = await two(start)
     assert owner.pid != guest.pid
+
+
+async def test_where_the_file_system_has_no_locks_each_server_has_its_own(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    owner, guest = await two(start)
+    assert owner.pid != guest.pid
+
+
+async def test_an_engine_whose_socket_is_gone_is_left_for_another(start: Start) -> None:
+    """A session's end empties the folder of sockets, and clean-ups of temporary files do."""
+    owner, guest = await two(start)
+    old = owner.pid
+    assert owner._source.run is not None
+    path = owner._source.run.socket
+    for engine in (owner, guest):
+        assert engine._link is not None
+        await engine._link.close()  # what is connected stays so
+        engine._link = EngineLink(path)
+    os.unlink(path)
+    assert (await complete(guest)).reason is Reason.ENGINE
+    await answers(guest)
+    assert (await complete(owner)).reason is Reason.ENGINE
+    await answers(owner)
+    assert old not in (owner.pid, guest.pid)
 
 
 def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
@@ -184,8 +237,13 @@ def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
     for nonsense in ("", "[]", "{}", '{"socket": "x", "pid": 99999999}', '{"socket": 1, "pid": "x"}'):
         note.write_text(nonsense)
         assert second.find() is None
-    first.leave()
+    note.write_text(json.dumps({"socket": str(listening(runtime_dir)), "pid": os.getpid()}))
+    assert second.find() is not None, "it runs and listens"
+    assert first._lock is not None
+    first._lock.close()  # as the system does for a dead server; its number may be that of another process now
     assert second.take()
+    assert Place(["x"]).take() is False
+    assert second.find() is None
     second.leave()
 
 
