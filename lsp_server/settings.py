@@ -44,6 +44,7 @@ class Settings:
         self._engine_options = _engine_values(workspace.options)  # of the engine that there is
         self._started = False
         self._changing = asyncio.Lock()
+        self._showing = asyncio.Lock()
         workspace.engine.on_state = self._on_state
 
     def start(self) -> None:
@@ -133,18 +134,18 @@ class Settings:
             self.later(self._show_loading())
 
     async def _show_loading(self) -> None:
-        """Show progress while the model is being loaded."""
-        if self._loading is not None:
-            progress, self._loading = self._loading, None
-            progress.end()
-            return
-        if not self._client.can("window.work_done_progress"):
-            return
-        progress = await self._client.progress("Remask: loading the model")
-        if self._workspace.status.state in _LOADING:
-            self._loading = progress
-        else:
-            progress.end()
+        """Show progress while the model is being loaded, or end it; one after the other, as a client may be slow."""
+        async with self._showing:
+            loads = self._workspace.status.state in _LOADING
+            if self._loading is not None and not loads:
+                progress, self._loading = self._loading, None
+                progress.end()
+            elif self._loading is None and loads and self._client.can("window.work_done_progress"):
+                progress = await self._client.progress("Remask: loading the model")
+                if self._workspace.status.state in _LOADING:
+                    self._loading = progress
+                else:
+                    progress.end()
 
 
 def _engine_values(options: ServerOptions) -> tuple[object, ...]:

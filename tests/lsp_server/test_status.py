@@ -98,3 +98,20 @@ async def test_loading_shows_progress(connect: Any) -> None:
     assert client.sent("$/progress")[0]["value"]["title"] == "Remask: loading the model"
     assert client.sent(STATUS)[0] == {"busy": True, "kind": "Normal", "message": "The model is being loaded."}
     assert await client.shut_down() == 0
+
+
+async def test_an_engine_that_starts_twice_shows_one_progress(inside: Any) -> None:
+    """As where another server's engine has left before it was said that this one waits for it."""
+    client = await inside("1")
+    await client.initialize(capabilities={"window": {"workDoneProgress": True}})
+
+    def kinds() -> list[str]:
+        return [one["value"]["kind"] for one in client.sent("$/progress")]
+
+    for state in (EngineState.STARTING, EngineState.STARTING):
+        client.server.state.engine.on_state(state, "")
+    await client.until(kinds)
+    await client.error("test/unknown")  # a second one would have begun by now
+    client.server.state.engine.on_state(EngineState.READY, "")
+    await client.until(lambda: "end" in kinds())
+    assert kinds() == ["begin", "end"]
