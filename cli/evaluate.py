@@ -139,7 +139,7 @@ def _filler(engine: Engine, split: Split, max_tokens: int | None, gate: bool) ->
     from remask.engine.evaluation.fill import AsShown, OwnText
 
     room = max_tokens or split.max_tokens
-    return AsShown(engine, room) if gate else OwnText(engine.model, room, split.end)
+    return AsShown(engine, room) if gate else OwnText(engine.model, room, split.end, lines=split.lines)
 
 
 def _print(report: Report, as_json: bool, samples: Path | None, table: Any) -> None:

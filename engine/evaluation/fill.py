@@ -56,14 +56,16 @@ class Filler(Protocol):
 class OwnText:
     """The model's own text, as published harnesses take it: greedy, the true length unknown, nothing judged.
 
-    It ends at the model's end token, where the split ends every middle (`end`), or after `max_tokens`.
+    It ends at the model's end token, where the split ends every middle (`end`), or after `max_tokens`. `lines`: every
+    middle is a whole line; one that the model ends without a line feed gets it, as in the product (`judge.finish`).
     """
 
-    def __init__(self, model: Model, max_tokens: int, end: EndRule | None) -> None:
+    def __init__(self, model: Model, max_tokens: int, end: EndRule | None, *, lines: bool = False) -> None:
         self._model = model
         self._decoder = Decoder(model)
         self._session = Session(model.transformer.new_cache())
         self._max_tokens = max_tokens
+        self._lines = lines
         self._rules = StopRules(
             Reason.LINE,
             suffix="",
@@ -83,6 +85,8 @@ class OwnText:
         prompted = time.perf_counter()
         text, reason = self._decoder.decode(request, self._rules)
         ended = time.perf_counter()
+        if self._lines and text.strip() and not text.endswith("\n") and reason is Reason.END:
+            text += "\n"
         return Filled(
             text=text,
             reason=reason,

@@ -44,7 +44,8 @@ class Split:
     """A kind of tasks. `file`: of HumanEval-Infilling, empty where the tasks are made from held-out files.
 
     `end` is where the split's own definition ends a middle, beside the model's end token; None where nothing does.
-    `limit`: how many tasks are done unless more are asked for, None for all.
+    `limit`: how many tasks are done unless more are asked for, None for all. `lines`: every middle is a whole line,
+    its line feed included.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Split:
     end: EndRule | None = None
     max_tokens: int = 64
     limit: int | None = None
+    lines: bool = False
 
 
 def whole_line(draft: str) -> int | None:
@@ -71,7 +73,7 @@ MADE = 1_000  # tasks of a held-out split; there are many thousands
 SPLITS = {
     s.name: s
     for s in (
-        Split(name="single-line", file="HumanEval-SingleLineInfilling.jsonl", end=whole_line),
+        Split(name="single-line", file="HumanEval-SingleLineInfilling.jsonl", end=whole_line, lines=True),
         Split(name="multi-line", file="HumanEval-MultiLineInfilling.jsonl", max_tokens=192),
         Split(name="random-span", file="HumanEval-RandomSpanInfilling.jsonl", max_tokens=128),
         Split(name="random-span-light", file="HumanEval-RandomSpanInfillingLight.jsonl", max_tokens=128),

@@ -150,6 +150,15 @@ def test_where_the_models_own_text_ends(end, room, text, reason):
     assert (done.text, done.reason) == (text, reason)
 
 
+@pytest.mark.parametrize(
+    ("script", "room", "text"),
+    [("ab", 64, "ab\n"), ("ab\n", 64, "ab\n"), ("", 64, ""), ("abcd", 2, "ab")],  # what is unfinished stays so
+)
+def test_a_whole_line_that_ends_without_a_line_feed_gets_it(script, room, text):
+    model = scripted_model(script, len(build_prompt(tiny_model(), PREFIX, "")))
+    assert OwnText(model, room, whole_line, lines=True).fill(task(), policies("default")[0]).text == text
+
+
 def test_every_fill_reads_its_prompt_anew():
     filler = OwnText(tiny_model(), 4, None)
     first, second = (filler.fill(task(), policies("default")[0]) for _ in range(2))
