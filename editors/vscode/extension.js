@@ -112,18 +112,19 @@ function showStatus({ busy, kind, message }) {
 
 async function restart() {
   const old = client;
-  client = undefined;
+  const next = makeClient();
+  client = next;
   if (old) {
     // A server that never started cannot be stopped; that is no reason not to start the next one.
     await old.dispose().catch(() => {});
+    if (client !== next) return; // a later restart has its own
   }
   drafts.forEach((shown) => shown.end());
   drafts.clear();
-  client = makeClient();
-  addItemEvents(client);
-  client.onNotification("remask/didChangeStatus", showStatus);
-  client.onNotification("remask/didWriteDraft", showDraft);
-  await client.start();
+  addItemEvents(next);
+  next.onNotification("remask/didChangeStatus", showStatus);
+  next.onNotification("remask/didWriteDraft", showDraft);
+  await next.start();
 }
 
 // Let the user choose among the bodies that were written for the function at the cursor.
