@@ -22,11 +22,11 @@ from remask.contract.messages import (
     CompletionResult,
     Extent,
     NameFacts,
-    PromptCounts,
     Purpose,
     Reason,
     Timing,
 )
+from remask.engine.attempts import Attempt, distinct
 from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Remask, policy_named
@@ -54,38 +54,7 @@ log = logging.getLogger(__name__)
 TEMPERATURE = 0.7  # of drawn candidates; the common choice for sampling code autoregressively
 TRIES_PER_CANDIDATE = 2  # drawn texts are often equal, or do not hold
 
-UNKNOWN_NATS = 0.5  # what a text loses in rank if nothing defines any of its names; a share of them, that share of it
 GATE_MS = 1_000  # what judging may take beyond the decoding's deadline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One text for the hole and what it cost. `prompted` is a time of `time.monotonic`."""
-
-    text: str
-    reason: Reason
-    detail: str
-    score: float
-    names: NameFacts
-    tokens: int
-    forwards: int
-    prompt: PromptCounts
-    prompted: float
-    decode_ms: float
-
-    @property
-    def value(self) -> float:
-        """What it is ranked by: mean log-probability, less for names that nothing defines."""
-        return self.score - UNKNOWN_NATS * self.names.after
-
-
-def distinct(attempts: list[Attempt]) -> list[Attempt]:
-    """Those with a text, each text once, the one of most value first."""
-    by_text: dict[str, Attempt] = {}
-    for attempt in sorted(attempts, key=lambda a: a.value, reverse=True):
-        if attempt.text:
-            by_text.setdefault(attempt.text.strip(), attempt)
-    return list(by_text.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

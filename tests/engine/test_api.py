@@ -8,7 +8,8 @@ from tiny import scripted_model, tiny_model
 
 from remask.contract.errors import InputError, StorageError
 from remask.contract.messages import CompletionRequest, Extent, NameFacts, PromptCounts, Reason, Snippet
-from remask.engine.api import Attempt, Engine, distinct
+from remask.engine.api import Engine
+from remask.engine.attempts import Attempt, distinct
 from remask.engine.decode.trace import Trace
 from remask.engine.prompt import build_prompt
 from remask.engine.store import DiskStore
