@@ -9,8 +9,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 MAX_PATTERN = 1_000  # characters; a longer one names no file
+_STAR = "[^/]*"
+_FOLDERS = "(?:[^/]+/)*"
+_MORE_STARS = re.compile(r"(?<![^/])\*{3,}(?![^/])")  # as a folder's or a file's whole name
 _CLASS = re.compile(r"\[:(\w*):\]")
 _CLASSES = {
     "alnum": "A-Za-z0-9",
@@ -65,7 +69,7 @@ def _read_rule(line: str) -> Rule | None:
     if not pattern:
         return None
     anchored = "/" in pattern
-    expression = _translate(pattern.lstrip("/"))
+    expression = _translate(_MORE_STARS.sub("**", pattern.lstrip("/")))
     return (
         None
         if expression is None
@@ -77,20 +81,37 @@ def _read_rule(line: str) -> Rule | None:
 def _translate(pattern: str) -> str | None:
     """The pattern as a regular expression; None where its brackets make no sense."""
     out: list[str] = []
+    part: list[str] = []  # of a path, between two slashes
     at = 0
     while at < len(pattern):
         if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
-            out.append("(?:.*/)?")
-            at += 3
+            piece, at = _FOLDERS, at + 3
         elif pattern.startswith("/**", at) and at + 3 == len(pattern):
-            out.append("/.+")
-            at += 3
+            piece, at = "/.+", at + 3
         else:
-            piece, at = _translate_one(pattern, at)
-            if piece is None:
+            one, at = _translate_one(pattern, at)
+            if one is None:
                 return None
-            out.append(piece)
-    return "".join(out)
+            piece = one
+        if piece in ("/", _FOLDERS):
+            out += [_first_fits(part, _STAR), piece]
+            part = []
+        else:
+            part.append(piece)
+    return _first_fits([*out, _first_fits(part, _STAR)], _FOLDERS)
+
+
+def _first_fits(pieces: list[str], wild: str) -> str:
+    """The pieces as one expression in which all wild ones but the last end where what follows them fits first.
+
+    A later end only leaves less for the rest, so none is tried: with all of them, a few stars take for ever. Python's
+    `fnmatch.translate` does the same.
+    """
+    places = [at for at, piece in enumerate(pieces) if piece == wild]
+    out = pieces[: places[0]] if places else pieces[:]
+    for here, there in pairwise(places):
+        out.append(f"(?>{wild}?{''.join(pieces[here + 1 : there])})")
+    return "".join(out + pieces[places[-1] :] if places else out)
 
 
 def _translate_one(pattern: str, at: int) -> tuple[str | None, int]:
@@ -98,7 +119,7 @@ def _translate_one(pattern: str, at: int) -> tuple[str | None, int]:
     if character == "*":
         while at < len(pattern) and pattern[at] == "*":
             at += 1
-        return "[^/]*", at
+        return _STAR, at
     if character == "?":
         return "[^/]", at + 1
     if character == "\\":

@@ -88,3 +88,32 @@ def test_it_is_what_git_says(tmp_path: Path) -> None:
         return any(verdict(rules, one, one != path) for one in whole)
 
     assert {path for path in paths if is_out(path)} == theirs
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 20 + "*b", "a" * 200),
+        ("?*" * 20 + "Q", "a" * 200),
+        ("[a-z]*" * 20 + "Q", "a" * 200),
+        ("**/" * 30 + "z", "a/" * 100 + "a"),
+        ("**/a/" * 20 + "z", "a/" * 100 + "a"),
+    ],
+)
+def test_no_pattern_holds_the_server_up(pattern: str, path: str) -> None:
+    assert verdict(read_rules([pattern]), path, False) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*ab*abc", "xababc"),
+        ("*a?*c", "baxc"),
+        ("**/a/*/b/**/c", "a/a/x/b/c"),
+        ("a*b*/**/c", "abb/c"),
+        ("*a*/**", "ba/c"),
+        ("***/a", "a"),
+    ],
+)
+def test_several_wild_pieces_fit_wherever_they_can(pattern: str, path: str) -> None:
+    assert verdict(read_rules([pattern]), path, False)
