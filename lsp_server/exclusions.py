@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from remask.lsp_server.folders import Folders, path_of
+from remask.lsp_server.folders import Folders, file_behind
 from remask.lsp_server.ignore import Rule, read_rules, verdict
 from remask.lsp_server.uris import parse
 
@@ -69,10 +69,10 @@ class Exclusions:
         """Whether nothing may be completed in this document."""
         if may_hold_secrets(uri):
             return True
-        path = path_of(uri)
+        path = file_behind(uri)
         if path is None:
             return verdict(self._option, parse(uri).key.rpartition("/")[2], False) is True
-        return self._is_out(path, (OWN_FILE,))
+        return any(_is_secret(str(one)) for one in self._spellings(path)) or self._is_out(path, (OWN_FILE,))
 
     def hides(self, path: Path, *, is_folder: bool = False) -> bool:
         """Whether this file, or everything in this folder, is kept from the model when it completes another file."""
@@ -106,23 +106,41 @@ class Exclusions:
         return real
 
     def _is_out(self, path: Path, names: tuple[str, ...], *, is_folder: bool = False) -> bool:
+        return any(self._is_named(one, names, is_folder) for one in self._spellings(path))
+
+    def _spellings(self, path: Path) -> Iterator[Path]:
+        """The path, and where it lies if a link (or `..`) leads there: the rules for that hold, too."""
+        yield path
+        try:
+            target = Path(os.path.realpath(path))
+        except (OSError, ValueError):  # no file can have this name
+            return
+        real = [(folder, self._real_folder(folder)) for folder in self._folders]
+        inside = [folder / target.relative_to(its) for folder, its in real if target.is_relative_to(its)]
+        yield from (one for one in inside or [target] if one != path)
+
+    def _is_named(self, path: Path, names: tuple[str, ...], is_folder: bool) -> bool:
+        """Whether the option, or an ignore file of one of these names, takes the path out."""
         roots = self._folders.all_holding(path)
-        if not roots:
-            return verdict(self._option, path.name, is_folder) is True
-        for root in roots:
+        for root in roots or [Path(path.anchor)]:
             for parts, folder in _steps(path.relative_to(root).parts, is_folder):
                 if verdict(self._option, "/".join(parts), folder):
                     return True
-        top = self._top(roots[-1])
+        top = self._top(roots[-1] if roots else path.parent)
         return any(
             self._decide(top, parts, names, folder) for parts, folder in _steps(path.relative_to(top).parts, is_folder)
         )
 
     def _top(self, root: Path) -> Path:
-        """The folder from which ignore files count: the one of the repository that the opened folder lies in."""
+        """The folder from which ignore files count: the one of the repository that the opened folder lies in.
+
+        Without a repository it is the outermost that has a file of ours.
+        """
         top = self._tops.get(root)
         if top is None:
-            top = next((folder for folder in (root, *root.parents) if _exists(folder / ".git")), root)
+            above = (root, *root.parents)
+            top = next((folder for folder in above if _exists(folder / ".git")), None)
+            top = top or next((folder for folder in reversed(above) if _exists(folder / OWN_FILE)), root)
             self._tops[root] = top
         return top
 
@@ -165,6 +183,7 @@ def _exists(path: Path) -> bool:
 def _lines(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
-            return file.read(MAX_IGNORE_BYTES).decode("utf-8", "replace").splitlines()
+            text = file.read(MAX_IGNORE_BYTES).decode("utf-8-sig", "replace")  # git skips the mark, too
+            return text.splitlines()
     except (OSError, ValueError):
         return []

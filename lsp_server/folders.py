@@ -28,6 +28,16 @@ def path_of(uri: str) -> Path | None:
     return Path(path)
 
 
+def file_behind(uri: str) -> Path | None:
+    """The file that a document of any scheme belongs to, if its URI tells.
+
+    A cell's is its notebook, that of an older state (`git:`) is the file of today.
+    """
+    path = parse(uri).path
+    named = path.startswith("/") and path.strip("/") and "\0" not in path
+    return path_of(uri) or (Path(path) if named else None)
+
+
 class Folders:
     """The open folders, in the client's order."""
 

@@ -19,7 +19,7 @@ from remask.grammars import grammar_for_path
 from remask.lsp_server.choose import Here, Other, choose
 from remask.lsp_server.document import Change, Document
 from remask.lsp_server.documents import Event, key_of
-from remask.lsp_server.folders import path_of
+from remask.lsp_server.folders import file_behind, path_of
 from remask.lsp_server.function_context import function_snippets
 from remask.lsp_server.index import Index
 
@@ -193,7 +193,7 @@ class Snippets:
         return workspace.folders.holding(path) is None or workspace.exclusions.hides(path, is_folder=is_folder)
 
     def _is_hidden(self, uri: str) -> bool:
-        path = path_of(uri)
+        path = file_behind(uri)
         return self._workspace.exclusions.forbids(uri) or (path is not None and self._workspace.exclusions.hides(path))
 
     def _is_ours(self, path: Path) -> bool:

@@ -153,6 +153,51 @@ def test_a_folder_that_was_opened_by_a_link_works(root: Path, tmp_path: Path) ->
     assert not exclusions.hides(tmp_path / "link/sub", is_folder=True)
 
 
+def test_the_rules_hold_for_what_a_link_leads_to(root: Path, tmp_path: Path) -> None:
+    os.symlink(root, tmp_path / "link")
+    os.symlink(root / "own/c.py", root / "named.py")
+    os.symlink(root / "own", root / "folder")
+    os.symlink(root / "sub/e.py", root / "shown.py")
+    exclusions = of(root)
+    for path in (root / "named.py", root / "folder/c.py", tmp_path / "link/own/c.py", root / "sub/../own/c.py"):
+        assert exclusions.hides(path)
+        assert exclusions.forbids(f"file://{path}")
+    assert exclusions.hides(root / "shown.py")
+    assert not exclusions.forbids((root / "shown.py").as_uri()), "git alone ignores it"
+    (root / ".env").touch()
+    os.symlink(root / ".env", root / "settings.py")
+    assert exclusions.forbids((root / "settings.py").as_uri()), "a secret by another name"
+    opened_by_link = of(tmp_path / "link")
+    assert opened_by_link.hides(root / "own/c.py"), "by its real name"
+    assert opened_by_link.forbids((root / "own/c.py").as_uri())
+
+
+@pytest.mark.parametrize("scheme", ["vscode-notebook-cell:", "vscode-notebook-cell://", "git:", "untitled:"])
+def test_the_rules_hold_for_a_document_of_any_scheme(root: Path, scheme: str) -> None:
+    exclusions = of(root, "*.ipynb")
+    assert exclusions.forbids(f"{scheme}{root}/own/c.py?ref=x#W0")
+    assert exclusions.forbids(f"{scheme}{root}/sub/notes.ipynb#W0")
+    assert not exclusions.forbids(f"{scheme}{root}/sub/d.py#W0")
+
+
+def test_ignore_files_count_for_a_file_that_lies_in_no_open_folder(root: Path, tmp_path: Path) -> None:
+    exclusions = Exclusions(Folders(), ("sub/",))
+    assert exclusions.forbids((root / "own/c.py").as_uri())
+    assert exclusions.hides(root / "gen/b.py")
+    assert exclusions.forbids((root / "sub/d.py").as_uri()), "the option"
+    assert not exclusions.forbids((root / "gen/b.py").as_uri())
+    (tmp_path / "loose").mkdir()
+    assert not exclusions.hides(tmp_path / "loose/x.py")
+    (tmp_path / ".remaskignore").write_text("loose/\n")
+    exclusions.changed()
+    assert exclusions.forbids((tmp_path / "loose/x.py").as_uri()), "no repository is needed"
+
+
+def test_an_ignore_file_may_begin_with_a_byte_order_mark(root: Path) -> None:
+    (root / ".remaskignore").write_bytes(b"\xef\xbb\xbfsub/\r\n")
+    assert of(root).forbids((root / "sub/d.py").as_uri())
+
+
 def test_rules_are_read_again_when_they_change(root: Path) -> None:
     exclusions = of(root)
     assert not exclusions.hides(root / "sub/d.py")
