@@ -201,6 +201,14 @@ def test_the_draft_of_a_body_is_drawn_until_it_is_cancelled(neovim: Neovim) -> N
     assert neovim.lines() == ["def wait(a, b):", "    pass"]
 
 
+@pytest.mark.parametrize("neovim", [("return a * b", "def f(a, b):\n    pass\n")], indirect=True)
+def test_a_fill_that_fails_says_why(neovim: Neovim) -> None:
+    answer = "function(_, _, _, answer) answer({ message = 'The document has changed.' }) end"
+    neovim.press(f"<Cmd>lua vim.lsp.get_clients()[1].request = {answer}<CR>")
+    neovim.press("<Cmd>lua require('remask').fill()<CR>")
+    neovim.until(lambda: "The document has changed." in neovim.lua("vim.fn.execute('messages')"))
+
+
 @pytest.mark.parametrize("neovim", [("1 + 2", "\n", "automatic = false")], indirect=True)
 def test_ghost_text_comes_by_hand_and_is_counted(neovim: Neovim) -> None:
     neovim.press("ix = <C-s>")

@@ -144,7 +144,11 @@ function M.fill()
   local place = vim.lsp.util.make_position_params(0, client.offset_encoding)
   local wish = { uri = place.textDocument.uri, position = place.position, apply = false }
   local params = { command = 'remask.fill', arguments = { wish } }
-  client:request('workspace/executeCommand', params, function(_, answer)
+  client:request('workspace/executeCommand', params, function(failure, answer)
+    if failure then
+      vim.notify(failure.message, vim.log.levels.WARN)
+      return
+    end
     local function put(one)
       if one then
         vim.lsp.util.apply_workspace_edit(one.edit, client.offset_encoding)
