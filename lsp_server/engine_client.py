@@ -15,7 +15,7 @@ from typing import Protocol
 from remask.contract.errors import EngineError, RemaskError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.lsp_server.engine_child import service_command
-from remask.lsp_server.engine_link import EngineLink, OnDraft
+from remask.lsp_server.engine_link import EngineLink, LostError, OnDraft
 from remask.lsp_server.engine_share import Place, can_share
 from remask.lsp_server.engine_source import EngineSource, Run, is_cut_off
 from remask.lsp_server.importing import imported
@@ -137,8 +137,8 @@ class ProcessEngine:
                     try:
                         result = await self._link.complete(request, on_draft)
                         break
-                    except EngineError as error:
-                        if error.__cause__ is None or not await self._source.has_left(asked[0]):
+                    except LostError:
+                        if not await self._source.has_left(asked[0]):
                             raise
                 self._deaths, self._silent_since = 0, None
                 return result

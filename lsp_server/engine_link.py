@@ -17,8 +17,12 @@ OnDraft = Callable[[str], None]
 _LINE_LIMIT = 4 * 1024 * 1024
 
 
+class LostError(EngineError):
+    """There was no answer: the process behind the socket is gone or going."""
+
+
 class EngineLink:
-    """A door to the engine that listens on `socket`. Its methods raise EngineError, or the error that it answers."""
+    """A door to the engine that listens on `socket`. Its methods raise EngineError, or what it answers."""
 
     def __init__(self, socket: str) -> None:
         import aiohttp
@@ -50,7 +54,7 @@ class EngineLink:
                 health = await response.json()
                 return int(health["completed"]) + int(health["busy"]) + int(health["waiting"])
         except (aiohttp.ClientError, OSError, ValueError, KeyError, TypeError) as error:
-            raise EngineError(f"The engine does not answer ({type(error).__name__}).") from error
+            raise LostError(f"The engine does not answer ({type(error).__name__}).") from error
 
     async def close(self) -> None:
         """Close the connections."""
@@ -64,7 +68,7 @@ class EngineLink:
             async with self._session.post(f"http://engine{path}", data=io.BytesIO(body)) as response:
                 return await response.json()
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise EngineError(f"The engine does not answer ({type(error).__name__}).") from error
+            raise LostError(f"The engine does not answer ({type(error).__name__}).") from error
 
     async def _stream(self, body: bytes, on_draft: OnDraft) -> Any:
         import aiohttp
@@ -77,8 +81,8 @@ class EngineLink:
                         return values.get("result", values) if isinstance(values, dict) else values
                     on_draft(str(values["draft"]))
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise EngineError(f"The engine does not answer ({type(error).__name__}).") from error
-        raise EngineError("The engine stopped in the middle of an answer.")
+            raise LostError(f"The engine does not answer ({type(error).__name__}).") from error
+        raise LostError("The engine stopped in the middle of an answer.")
 
 
 def _read(values: object) -> CompletionResult:
