@@ -80,6 +80,7 @@ class KVCache:
         """A copy of the valid entries: [2, layers, kv_heads, length, head_dim]."""
         return self._buffer[:, :, :, : self.length].contiguous()
 
+    @torch.inference_mode()  # a cache that grew during a pass takes no other writing
     def restore(self, entries: Tensor) -> None:
         """Inverse of `snapshot`; raises ValueError where sizes or precision are another model's."""
         expected = (2, self._shape.layers, self._shape.kv_heads, entries.shape[3], self._shape.head_dim)

@@ -64,6 +64,7 @@ class NativeCache(KVCache):
         plain = torch.stack([part.reshape(*head, blocks * BLOCK, d) for part in (keys, values)])
         return plain[:, :, :, : self.length, : self._shape.head_dim].contiguous()
 
+    @torch.inference_mode()  # a cache that grew during a pass takes no other writing
     def restore(self, entries: Tensor) -> None:
         """Inverse of `snapshot`; raises ValueError where sizes or precision are another model's."""
         s, count = self._shape, entries.shape[3]

@@ -20,6 +20,11 @@ SOURCES = ("pass.c", "attention.h", "product.h")
 COMPILERS = ("cc", "gcc", "clang")
 BASE = ("-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 MACHINE = ("-march=native",)  # tests put other processors here
+VARIANTS = (  # the first that compiles: ARM has no such width, and clang on macOS no OpenMP
+    ("-mprefer-vector-width=512", "-fopenmp"),
+    ("-fopenmp",),
+    (),
+)
 TIMEOUT_S = 120
 
 
@@ -47,7 +52,7 @@ def load(folder: Path, machine: tuple[str, ...] = MACHINE) -> ctypes.CDLL | None
 def _key(machine: tuple[str, ...]) -> str:
     """Names the sources and the processor: a folder may be shared by different machines."""
     here = Path(__file__).parent
-    digest = hashlib.sha256(f"{platform.machine()} {platform.libc_ver()} {machine} {BASE}".encode())
+    digest = hashlib.sha256(f"{platform.machine()} {platform.libc_ver()} {machine} {BASE} {VARIANTS}".encode())
     for name in SOURCES:
         digest.update((here / name).read_bytes())
     try:
@@ -67,8 +72,8 @@ def _compile(target: Path, machine: tuple[str, ...]) -> bool:
     handle, temporary = tempfile.mkstemp(suffix=".so", dir=target.parent)
     os.close(handle)
     try:
-        for variant in ((*machine, "-fopenmp"), machine):  # clang on macOS knows no OpenMP
-            command = [compiler, *BASE, *variant, source, "-o", temporary, "-lm"]
+        for options in VARIANTS:
+            command = [compiler, *BASE, *machine, *options, source, "-o", temporary, "-lm"]
             try:
                 done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False)
             except subprocess.TimeoutExpired:

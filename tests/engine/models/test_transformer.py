@@ -127,3 +127,12 @@ def test_memory_that_is_not_there_is_said_with_its_size(transformer):
     with pytest.raises(ModelError, match=r"needs \d+\.\d+ GB for keys and values, which cpu does not have free"):
         cache.reserve(10**13)
     assert cache.length == 3
+
+
+def test_a_cache_that_grew_during_a_pass_takes_restored_entries(transformer):
+    cache = transformer.new_cache()
+    transformer.forward(Pass.causal([i % 256 for i in range(300)], 0, CPU), cache)
+    cache.advance(300)
+    kept = cache.snapshot()
+    cache.restore(kept[:, :, :, :200])
+    assert torch.equal(cache.snapshot(), kept[:, :, :, :200])
