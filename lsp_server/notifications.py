@@ -87,7 +87,8 @@ class Notifications:
         self._workspace.statistics.shown(_item_number(params))
 
     def _partly(self, params: dict[str, Any]) -> None:
-        self._workspace.statistics.partly(_item_number(params), count(params.get("acceptedLength")))
+        number, units = _item_number(params), count(params.get("acceptedLength"))
+        self._workspace.statistics.partly(number, units, text_of(dict_of(params["item"]).get("insertText")))
 
     def _focus(self, params: dict[str, Any]) -> None:
         document = params.get("textDocument")

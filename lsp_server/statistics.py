@@ -23,6 +23,7 @@ from remask.contract.places import cache_dir
 from remask.lsp_server.document import Change, Document, Position
 from remask.lsp_server.documents import Event, key_of
 from remask.lsp_server.following import Following
+from remask.lsp_server.positions import Unit, to_index
 
 log = logging.getLogger(__name__)
 
@@ -87,10 +88,16 @@ class Statistics:
             offer.shown = True
             self.counts["shown"] += 1
 
-    def partly(self, number: int, characters: int) -> None:
-        """The client says that the user took so many characters of it, counted from its start."""
+    def partly(self, number: int, units: int, text: str) -> None:
+        """The client says that the user took so much of `text`, an item of this number, in UTF-16 units from its start.
+
+        The item may be the rest of what was offered, since the same number goes with each rest.
+        """
         self._told_of_parts = True
-        self._took(number, characters)
+        offer = self._offers.get(number)
+        if offer is not None:
+            gone = len(offer.texts[0]) - len(text) if offer.texts[0].endswith(text) else 0
+            self._took(number, gone + to_index(text, units, Unit.UTF16))
 
     def _took(self, number: int, characters: int) -> None:
         offer = self._offers.get(number)

@@ -47,7 +47,7 @@ def test_a_part_is_counted_once_whether_or_not_the_client_tells(told: bool) -> N
     document = Document("file:///a.py", "python", 1, "x = ")
     counted.offered(1, document.uri, Position(0, 4), ("first + second",))
     if told:
-        counted.partly(1, 5)
+        counted.partly(1, 5, "first + second")
     counted.heard(Event.CHANGED, document, put("first", 0, 4))
     assert (counted.counts["partly"], counted.counts["characters_accepted"]) == (1, 5)
     counted.accepted(1, 0, None)

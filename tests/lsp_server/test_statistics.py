@@ -67,10 +67,25 @@ def test_an_offer_that_another_replaces_was_rejected(document: Document) -> None
     counted = Statistics()
     counted.offered(1, document.uri, Position(2, 0), ("a",))
     counted.offered(2, document.uri, Position(2, 0), ("b",))
-    counted.partly(2, 1)
+    counted.partly(2, 1, "b")
     counted.offered(3, document.uri, Position(2, 0), ("c",))
     counted.heard(Event.CLOSED, document, [])
     assert read_statistics()[TODAY]["rejected"] == 2
+
+
+def test_parts_of_what_is_left_of_an_offer_add_up(document: Document) -> None:
+    """After a part was taken the editor gets the rest, with the same number, and counts from the start of that."""
+    counted = Statistics()
+    counted.offered(1, document.uri, Position(2, 0), ("größe😀(bar, baz)", "other"))
+    counted.partly(1, 5, "größe😀(bar, baz)")
+    counted.partly(1, 7, "größe😀(bar, baz)")
+    assert counted.counts["characters_accepted"] == 6, "characters, not units"
+    counted.partly(1, 5, "(bar, baz)")
+    counted.partly(1, 4, " baz)")
+    assert (counted.counts["partly"], counted.counts["characters_accepted"]) == (1, 15)
+    counted.partly(1, 99, "something else")
+    counted.accepted(1, 0, document)
+    assert counted.counts["characters_accepted"] == 16
 
 
 def test_an_item_that_is_taken_after_a_newer_request_was_accepted(document: Document) -> None:
