@@ -43,7 +43,7 @@ def objection(grammar: Grammar, text: str, stub: Stub, code: str) -> str:
         return "it does not parse"
     if grammar.gate.layout and any(layout_errors(function, source)):
         return "its indentation does not fit"
-    if grammar.gate.compiler == "python" and not _compiles(new) and _compiled(text):
+    if grammar.gate.compiler == "python" and not _compiles(new) and _compiled(stub.filled(text, "pass")):
         return "Python does not take it"
     if stub.whole and function_stub(grammar, new, stub.function[0]) is not None:
         return "it is a placeholder again"
@@ -73,7 +73,7 @@ def _is_broken(grammar: Grammar, text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _compiled(text: str) -> bool:
-    """Whether Python took the old text."""
+    """Whether Python takes the text with the least of bodies; it is the same for all candidates of a task."""
     return _compiles(text)
 
 

@@ -138,7 +138,9 @@ def _shown(task: Task, result: CompletionResult) -> list[Filled]:
 def _checked(task: Task, candidate: Candidate) -> Filled | None:
     """The candidate without what follows already; None, with the reason in the log, if it may not be shown."""
     prefix, suffix = task.stub.around(task.text)
-    code = drop_overlap(candidate.text.rstrip(), prefix, suffix).rstrip()
+    begun = bool(prefix.rpartition("\n")[2].strip())
+    text = candidate.text if begun else candidate.text.lstrip(" \t")  # the lead has indented it
+    code = drop_overlap(text.rstrip(), prefix, suffix).rstrip()
     try:
         why = objection(task.grammar, task.text, task.stub, code)
     except GrammarError:

@@ -33,9 +33,10 @@ def test_what_may_not_be_written(language: str, marked: str, code: str, why: str
     assert why in objection(grammar, text, stub, code)
 
 
-@pytest.mark.parametrize("code", ["break", "return = 1", "nonlocal a", "x: int\n    global x"])
-def test_what_python_does_not_compile_is_not_shown(code: str) -> None:
-    text, stub = stub_in("python", "def f(a):\n    pass|\n")
+@pytest.mark.parametrize("body", ["    pass|\n", "|", "    # nothing yet|\n"])
+@pytest.mark.parametrize("code", ["break", "return = 1", "nonlocal a", "x: int\n    global x", "await a", "return a\\"])
+def test_what_python_does_not_compile_is_not_shown(code: str, body: str) -> None:
+    text, stub = stub_in("python", f"def f(a):\n{body}")
     grammar = grammar_of("python")
     assert stub is not None
     assert objection(grammar, text, stub, code)

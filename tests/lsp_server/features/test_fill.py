@@ -101,6 +101,13 @@ async def test_candidates_are_ranked_and_offered_one_by_one(inside: Any) -> None
     assert len(await actions(client)) == 1, "another version is another task"
 
 
+async def test_white_space_that_comes_before_the_code_is_left_out(inside: Any) -> None:
+    client = await started(inside, "  \treturn w * h")
+    (action,) = await actions(client)
+    resolved = await client.request("codeAction/resolve", action)
+    assert resolved["edit"]["documentChanges"][0]["edits"][0]["newText"] == "return w * h"
+
+
 async def test_fewer_candidates_than_wanted_are_never_made_up(inside: Any) -> None:
     client = await started(inside, "return w * h")
     (action,) = await actions(client)
