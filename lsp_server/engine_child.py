@@ -64,7 +64,8 @@ class EngineChild:
 
     async def start(self) -> None:
         """Start the process and wait until it is ready. Raises RemaskError with what it says if it cannot."""
-        self.socket = str(runtime_dir() / f"{os.getpid()}-{next(_numbers)}.sock")
+        folder = runtime_dir()
+        self.socket = str(folder / f"{os.getpid()}-{next(_numbers)}.sock")
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -72,6 +73,7 @@ class EngineChild:
                 self.socket,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
+                cwd=folder,  # not the folder that is open in an editor, which holds anybody's code
             )
         except OSError as error:
             raise EngineError(f"The engine's process cannot be started: {error.strerror or error}.") from error

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ import psutil
 import pytest
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
-from remask.lsp_server.engine_child import service_command
 from remask.lsp_server.engine_client import STARTS, ProcessEngine, open_engine
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.status import EngineState
@@ -275,23 +273,3 @@ async def test_what_was_read_is_saved_when_the_engine_leaves(start: Start, tmp_p
     await complete(engine)
     await engine.close()
     assert (tmp_path / "note").read_text() == "secret\n"
-
-
-def test_a_folder_that_is_opened_cannot_put_its_own_modules_into_the_engine(tmp_path: Path) -> None:
-    """`python -m` would put the current folder first on the module path: `json.py` of any project would run."""
-    (tmp_path / "argparse.py").write_text("open('ran', 'w').close()")
-    command = service_command(ServerOptions())
-    subprocess.run([*command, "--help"], cwd=tmp_path, capture_output=True, timeout=60)
-    assert not (tmp_path / "ran").exists()
-
-
-def test_the_engine_is_told_of_model_and_adapter() -> None:
-    options = ServerOptions(model=Path("/models/m"), adapter=Path("/adapters/a"))
-    assert service_command(options)[-4:] == ["--model", "/models/m", "--adapter", "/adapters/a"]
-
-
-def test_a_relative_folder_means_the_same_to_servers_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Servers of the same command share an engine."""
-    monkeypatch.chdir(tmp_path)
-    command = service_command(ServerOptions(model=Path("m"), adapter=Path("a")))
-    assert command[-4:] == ["--model", str(tmp_path / "m"), "--adapter", str(tmp_path / "a")]
