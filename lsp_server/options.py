@@ -31,7 +31,9 @@ class ServerOptions:
         default=None, metadata=about(FOLDER, "A folder with a LoRA adapter, which is merged into the model.")
     )
     device: str = field(default="auto", metadata=about(WORD, "Where the model runs: auto, cpu, cuda."))
-    dtype: str = field(default="auto", metadata=about(WORD, "The model's number format: auto, float32, bfloat16."))
+    dtype: str = field(
+        default="auto", metadata=about(WORD, "The model's number format: auto, int8, float32, bfloat16.")
+    )
     share_engine: bool = field(
         default=True,
         metadata=about(FLAG, "Let all editors that want the same model on the same device use one engine."),

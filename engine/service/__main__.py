@@ -33,8 +33,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--socket", type=Path, required=True, help="where to listen")
     parser.add_argument("--model", type=Path, help="a checkpoint's folder (default: the one that ships with Remask)")
     parser.add_argument("--adapter", type=Path, help="a folder with a LoRA adapter that is merged into it")
-    parser.add_argument("--device", default="auto", help="cpu, cuda, mps or auto")
-    parser.add_argument("--dtype", default="auto", help="float32, bfloat16, float16 or auto")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--dtype", default="auto", help="int8, float32, bfloat16 or auto")
     return parser.parse_args(arguments)
 
 
