@@ -40,6 +40,7 @@ from remask.lsp_server.workspace import Workspace
 log = logging.getLogger(__name__)
 
 LEAVE_WITHIN_S = 0.85  # from the client's end to ours
+THREADS_WITHIN_S = 0.15  # after that
 
 MakeEngine = Callable[[ServerOptions], EngineClient]
 
@@ -184,7 +185,12 @@ def run_stdio(make_server: Callable[[], RemaskServer] = RemaskServer) -> int:
 
 
 async def _serve(make_server: Callable[[], RemaskServer], stdin: BinaryIO, stdout: BinaryIO) -> int:
-    return await make_server().serve(stdin, stdout)
+    code = await make_server().serve(stdin, stdout)
+    # asyncio waits for its threads, and one may be at a file that a disk far away never gives.
+    timer = threading.Timer(THREADS_WITHIN_S, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
+    return code
 
 
 def _claim_stdout() -> BinaryIO:

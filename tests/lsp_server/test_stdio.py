@@ -82,6 +82,21 @@ async def test_a_process_id_that_cannot_be_seen_is_not_waited_for(connect: Any) 
     assert await client.shut_down() == 0
 
 
+STUCK = """
+import asyncio, threading
+from remask.lsp_server import server
+class Stuck:
+    async def serve(self, stdin, stdout):
+        asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
+        return 7
+server.main(Stuck)
+"""
+
+
+def test_leaving_while_a_thread_waits_for_a_file() -> None:
+    assert subprocess.run([sys.executable, "-c", STUCK], stdin=subprocess.DEVNULL, timeout=60).returncode == 7
+
+
 def test_the_server_needs_no_torch_and_no_http_to_start() -> None:
     code = (
         "import json, sys, remask.lsp_server.server, remask.lsp_server.context, remask.cli.lsp;"
