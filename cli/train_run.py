@@ -161,4 +161,4 @@ def keep_memory() -> None:
     """Begin again with an allocator that keeps its memory, where the process was started without (Linux)."""
     if sys.platform != "linux" or "MALLOC_TRIM_THRESHOLD_" in os.environ or "PYTEST_CURRENT_TEST" in os.environ:
         return
-    os.execve(sys.executable, [sys.executable, "-m", "remask.cli", *sys.argv[1:]], os.environ | ALLOCATOR)  # noqa: S606
+    os.execve(sys.executable, [sys.executable, "-P", "-m", "remask.cli", *sys.argv[1:]], os.environ | ALLOCATOR)  # noqa: S606

@@ -45,6 +45,18 @@ def test_no_torch_outside_the_engine_process(module):
     assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
+def test_no_process_of_ours_has_the_current_folder_on_its_module_path():
+    """`python -m` puts it there unless told not to (`-P`): then `json.py` of any project that is opened would run."""
+    wrong = []
+    for path in ROOT.glob("*/**/*.py"):
+        if path.relative_to(ROOT).parts[0] in MAY_IMPORT:
+            for node in ast.walk(ast.parse(path.read_text())):
+                words = [one.value for one in getattr(node, "elts", ()) if isinstance(one, ast.Constant)]
+                if "-m" in words and "-P" not in words:
+                    wrong.append((path, node.lineno))
+    assert not wrong
+
+
 def test_nothing_pickles():
     for path in ROOT.glob("*/**/*.py"):
         if path.relative_to(ROOT).parts[0] in MAY_IMPORT:

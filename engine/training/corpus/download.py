@@ -52,7 +52,7 @@ def fetch(pin: Pin, folder: Path) -> Path:
 def pip_arguments(pin: Pin, place: Path) -> list[str]:
     """The command that downloads this very wheel on any platform: its tags are read from its name."""
     *_, python, abi, platform = pin.file.removesuffix(".whl").split("-")
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet"]
+    command = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet"]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(place)]
     command += [f"--platform={tag}" for tag in platform.split(".") if tag != "any"]
     if abi != "none":

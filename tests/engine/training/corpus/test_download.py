@@ -99,7 +99,7 @@ def test_an_interrupt_leaves_nothing(monkeypatch):
 )
 def test_the_very_wheel_is_asked_for_and_nothing_is_built(file, options, tmp_path):
     command = download.pip_arguments(pin(file), tmp_path)
-    assert command[:3] == [sys.executable, "-m", "pip"]
+    assert command[:4] == [sys.executable, "-P", "-m", "pip"]
     assert {"--no-deps", "--only-binary=:all:"} < set(command)
     assert [o for o in command if o.startswith(("--platform", "--impl", "--abi", "--python"))] == options
     assert command[-1] == "toolz==1.0"
