@@ -28,9 +28,9 @@ _SORT = re.compile(r"_(definition|declaration|item|specifier|spec|declarator|ali
 _INSIDE = re.compile(
     r"body|_list$|declaration|definition|item|specifier|export|decorated|impl|template|linkage|^block$"
 )
-_IMPORT = re.compile(r"^[ \t]*(?:from\b|import\b|use\b|using\b|#[ \t]*include\b|export\b.*\bfrom\b|.*\brequire\()")
+_IMPORT = re.compile(r"^[ \t]*+(?:from\b|import\b|use\b|using\b|#[ \t]*include\b|export\b.*\bfrom\b|.*\brequire\()")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_CALLED = re.compile(r"([A-Za-z_]\w*)[ \t]*!?\(")
+_CALLED = re.compile(r"(?<!\w)([A-Za-z_]\w*+)[ \t]*+!?\(")  # no way back: a word may be 100 KB of hex digits
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,3 +53,10 @@ def test_imported_and_called_names() -> None:
     ]
     assert imported_names("use a::B;\n#include <b.h>\nconst c = require('d');\n")[1:3] == ["a", "B"]
     assert called_names("f(a) + g (b) + h + m!(1)") == {"f", "g", "m"}
+
+
+@pytest.mark.parametrize("text", ["a" * 100_000, "f0" * 50_000 + "!", "a" + " " * 100_000, "\t" * 100_000])
+def test_one_very_long_word_or_gap_holds_nothing_up(text: str) -> None:
+    assert not called_names(text)
+    assert not imported_names(text)
+    assert called_names(f"{text}\nprint !(x)\nf(1)") == {"print", "f"}
