@@ -6,6 +6,7 @@ answers nothing to a request that it cannot read, and nothing after `shutdown`.
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,15 @@ class RemaskProtocol(LanguageServerProtocol):
         """Initialize, once."""
         self.initialized = True
         return (yield from super().lsp_initialize(params))
+
+    @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
+    async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Any:  # type: ignore[override]
+        """Run a command. In pygls's own way a cancelled command runs on, and `shutdown` fails while one runs."""
+        handler = self.fm.commands.get(params.command)
+        if handler is None:
+            raise JsonRpcInvalidParams("There is no such command.")
+        result = handler(*(params.arguments or ()))
+        return await result if inspect.isawaitable(result) else result
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]  # a plain function will do

@@ -166,9 +166,9 @@ async def test_progress_shows_the_draft_as_it_is_written(inside: Any) -> None:
         assert one["token"] == client.sent("$/progress")[0]["token"]
 
 
-async def waits(client: Any) -> Any:
+async def waits(client: Any, method: str = "codeAction/resolve", params: Any = None) -> Any:
     (action,) = await actions(client)
-    number, answer = client.start_request("codeAction/resolve", action)
+    number, answer = client.start_request(method, params or action)
     await client.until(lambda: client.sent("$/progress"))
     await client.error("test/unknown")
     return number, answer
@@ -197,6 +197,22 @@ async def test_the_client_cancels_the_request(inside: Any) -> None:
     assert (await answer)["error"]["code"] == CANCELLED
     await client.until(lambda: client.sent("$/progress")[-1]["value"]["kind"] == "end")
     assert client.engine.cancelled == 1
+
+
+@pytest.mark.parametrize("method", ["$/cancelRequest", "shutdown"])
+async def test_a_command_ends_with_its_request(inside: Any, method: str) -> None:
+    client = await started(inside, never)
+    argument = {"uri": URI, "position": {"line": 5, "character": 4}}
+    command = {"command": "remask.fill", "arguments": [argument]}
+    number, answer = await waits(client, "workspace/executeCommand", command)
+    if method == "shutdown":
+        assert await client.request(method) is None
+    else:
+        client.notify(method, {"id": number})
+    assert (await answer)["error"]["code"] == CANCELLED
+    await client.until(lambda: client.sent("$/progress")[-1]["value"]["kind"] == "end")
+    assert client.engine.cancelled == 1
+    assert not client.windows
 
 
 async def test_a_document_that_changes_meanwhile_gets_no_edit(inside: Any) -> None:
