@@ -60,7 +60,7 @@ class Place:
         try:
             values = json.loads(self._note.read_text("utf-8"))
             engine = JoinedEngine(str(values["socket"]), int(values["pid"]))
-        except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, psutil.Error):
             return None
         return engine if engine.runs and Path(engine.socket).is_socket() else None
 

@@ -234,7 +234,8 @@ def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
     first.publish(str(runtime_dir / "no.sock"), os.getpid())
     assert second.find() is None, "nobody listens"
     (note,) = runtime_dir.glob("*.json")
-    for nonsense in ("", "[]", "{}", '{"socket": "x", "pid": 99999999}', '{"socket": 1, "pid": "x"}'):
+    odd = ("", "[]", "{}", "[" * 100_000, '{"socket": "x", "pid": Infinity}')
+    for nonsense in (*odd, '{"socket": "x", "pid": 99999999}', '{"socket": 1, "pid": "x"}'):
         note.write_text(nonsense)
         assert second.find() is None
     note.write_text(json.dumps({"socket": str(listening(runtime_dir)), "pid": os.getpid()}))
