@@ -1,6 +1,6 @@
 """Where Remask keeps things on disk and how it makes those folders: private to the user, never guessed twice.
 
-Knows the operating system's conventions through platformdirs; `REMASK_CACHE_DIR` and
+Knows the operating system's conventions through platformdirs; `REMASK_CACHE_DIR`, `REMASK_CONFIG_DIR` and
 `REMASK_RUNTIME_DIR` override them.
 """
 
@@ -20,12 +20,12 @@ SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 (macOS) or 108 (Linux), the
 
 def cache_dir() -> Path:
     """The folder for state that may be lost (KV on disk), created with mode 0700. Raises StorageError."""
-    return private_dir(Path(os.environ.get("REMASK_CACHE_DIR") or platformdirs.user_cache_dir("remask")))
+    return named_dir("REMASK_CACHE_DIR") or private_dir(Path(platformdirs.user_cache_dir("remask")))
 
 
 def config_dir() -> Path:
     """The folder for the user's choices, created with mode 0700. Raises StorageError."""
-    return private_dir(Path(os.environ.get("REMASK_CONFIG_DIR") or platformdirs.user_config_dir("remask")))
+    return named_dir("REMASK_CONFIG_DIR") or private_dir(Path(platformdirs.user_config_dir("remask")))
 
 
 def runtime_dir() -> Path:
@@ -44,6 +44,18 @@ def runtime_dir() -> Path:
     raise refused
 
 
+def named_dir(variable: str) -> Path | None:
+    """The folder that an environment variable names, mode 0700; None where it names none. Raises StorageError.
+
+    A folder that is there already and is not the user's alone, as /tmp, stays as it is: `remask` in it is taken.
+    """
+    named = os.environ.get(variable)
+    if not named:
+        return None
+    folder = Path(named)
+    return private_dir(folder / "remask" if _is_for_others(folder) else folder)
+
+
 def private_dir(folder: Path) -> Path:
     """Create `folder` with mode 0700 and return it; refuse one that belongs to somebody else. Raises StorageError."""
     try:
@@ -60,6 +72,17 @@ def private_dir(folder: Path) -> Path:
     except OSError as error:
         raise StorageError(f"The folder {folder} cannot be used: {error.strerror or error}.") from error
     return folder
+
+
+def _is_for_others(folder: Path) -> bool:
+    """Whether there is such a folder and somebody else owns it or may look into it. False where systems tell not."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    if not hasattr(os, "getuid") or not stat.S_ISDIR(status.st_mode):
+        return False
+    return status.st_uid != os.getuid() or bool(stat.S_IMODE(status.st_mode) & 0o077)
 
 
 def _private(temporary: str) -> Path:

@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from ctypes import c_float, c_int32, c_void_p
 from functools import cache
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from remask.contract.errors import StorageError
-from remask.contract.places import cache_dir, private_dir
+from remask.contract.places import cache_dir, named_dir
 from remask.engine.models.kv import KVCache
 from remask.engine.models.native_kv import NativeCache
 from remask.engine.models.spec import Shape
@@ -67,8 +66,7 @@ def native_library() -> ctypes.CDLL | None:
     if os.environ.get(SWITCH, "").strip() == "0":
         return None
     try:
-        named = os.environ.get(FOLDER)
-        library = build.load(private_dir(Path(named)) if named else cache_dir())
+        library = build.load(named_dir(FOLDER) or cache_dir())
     except StorageError:
         return None
     if library is None or library.remask_kind() == b"plain" or not _multiplies_exactly(library):

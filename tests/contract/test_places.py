@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from remask.contract.errors import StorageError
-from remask.contract.places import SOCKET_PATH_LIMIT, private_dir, runtime_dir
+from remask.contract.places import SOCKET_PATH_LIMIT, cache_dir, config_dir, private_dir, runtime_dir
 
 
 def test_folders_are_made_private(tmp_path):
@@ -13,6 +13,25 @@ def test_folders_are_made_private(tmp_path):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o777)
     assert stat.S_IMODE(private_dir(folder).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("variable", "find"), [("REMASK_CACHE_DIR", cache_dir), ("REMASK_CONFIG_DIR", config_dir)], ids=["cache", "config"]
+)
+@pytest.mark.parametrize("mode", [0o1777, 0o755, 0o750])
+def test_a_named_folder_that_others_use_stays_as_it_is(tmp_path, monkeypatch, variable, find, mode):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    monkeypatch.setenv(variable, str(shared))
+    assert find() == find() == shared / "remask"
+    assert stat.S_IMODE(shared.stat().st_mode) == mode
+    assert stat.S_IMODE(find().stat().st_mode) == 0o700
+
+
+def test_a_named_folder_that_is_new_or_private_is_used_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("REMASK_CACHE_DIR", str(tmp_path / "new"))
+    assert cache_dir() == cache_dir() == tmp_path / "new"
 
 
 def test_a_link_is_refused(tmp_path):
