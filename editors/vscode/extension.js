@@ -29,8 +29,9 @@ function makeClient() {
   return new LanguageClient(
     "remask",
     "Remask",
-    // No `transport`: with one the client would add an argument of its own.
-    { command: path.normalize(found), args: ["lsp"] },
+    // No `transport`: with one the client would add an argument of its own. It would start the server in the folder that
+    // is open, which holds anybody's code.
+    { command: path.normalize(found), args: ["lsp"], options: { cwd: os.homedir() } },
     {
       documentSelector: SCHEMES.flatMap((scheme) => LANGUAGES.map((language) => ({ scheme, language }))),
       initializationOptions: options,
