@@ -11,6 +11,7 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,17 @@ _EDITS = 6
 _EDIT_CHARACTERS = 400
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What was chosen for a document, and when, by `time.monotonic`."""
+
+    snippets: tuple[Snippet, ...] = ()
+    at: float = 0.0
+
+
+_NOTHING = _Choice()
+
+
 class Snippets:
     """What was chosen for each open document, and what is known of where the user has been."""
 
@@ -43,8 +55,7 @@ class Snippets:
         self._workspace = workspace
         self._rows: OrderedDict[str, int] = OrderedDict()  # documents, the one worked at last at the end
         self._edits: deque[tuple[str, str]] = deque(maxlen=_EDITS)
-        self._chosen: dict[str, tuple[Snippet, ...]] = {}
-        self._chosen_at: dict[str, float] = {}
+        self._chosen: dict[str, _Choice] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._rules = 0  # how often they have changed
         self.index = Index(self._is_no_part)
@@ -65,7 +76,7 @@ class Snippets:
         """What is chosen for a document. Looks at nothing; a document without any gets them soon."""
         if next(reversed(self._rows), None) != key or key not in self._chosen:
             self._visit(key)
-        return self._chosen.get(key, ())
+        return self._chosen.get(key, _NOTHING).snippets
 
     async def for_function(self, key: str, name: str, signature: str) -> tuple[Snippet, ...]:
         """What to show with a function that is to be filled: what is its own, then the rest. Bounded in time."""
@@ -80,7 +91,7 @@ class Snippets:
             log.info("the callers of a function were not found in time")
         left = self._workspace.options.context_characters
         found: dict[str, Snippet] = {}
-        for snippet in (*own, *self._chosen.get(key, ())):
+        for snippet in (*own, *self._chosen.get(key, _NOTHING).snippets):
             size = len(snippet.text) + len(snippet.path)
             if size <= left and snippet.text not in found:
                 found[snippet.text] = snippet
@@ -164,15 +175,14 @@ class Snippets:
         if rules != self._rules or workspace.documents.get(key) is not document:
             return
         if not self._is_as_good(key, chosen):
-            self._chosen[key] = chosen
-            self._chosen_at[key] = time.monotonic()
+            self._chosen[key] = _Choice(chosen, time.monotonic())
 
     def _is_as_good(self, key: str, new: tuple[Snippet, ...]) -> bool:
         """Whether what was chosen before says the same, but for edits since: then the engine need not read anew."""
         old = self._chosen.get(key)
-        if not old or time.monotonic() - self._chosen_at[key] > KEEP_S:
+        if old is None or not old.snippets or time.monotonic() - old.at > KEEP_S:
             return False
-        return _sources(old) == _sources(new)
+        return _sources(old.snippets) == _sources(new)
 
     def _others(self, key: str, document: Document) -> list[Other]:
         """The other open documents of its language that may be shown, the one worked at last first."""
