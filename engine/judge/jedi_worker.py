@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,15 @@ def main() -> None:
 
     # Its cache of parsed files is made of pickles: they live no longer than this process, in a folder of its own.
     jedi.settings.cache_directory = sys.argv[1]
+    try:
+        _answer(jedi)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody hears what is left in the buffer
+    finally:
+        shutil.rmtree(sys.argv[1], ignore_errors=True)  # the engine does it too, unless it was killed
+
+
+def _answer(jedi: Any) -> None:
     for line in sys.stdin:
         question = json.loads(line)
         for expression in question["expressions"]:

@@ -107,3 +107,18 @@ def test_a_folder_that_is_opened_cannot_put_its_own_modules_into_the_worker(tmp_
     command = [*Packages()._command, str(tmp_path / "kept")]
     subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("ask", ["", '{"imports": "import os", "expressions": ["os.getcwd"]}\n'], ids=["idle", "asked"])
+def test_a_worker_whose_engine_was_killed_leaves_no_folder(tmp_path, ask):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "parsed").write_text("")
+    command = [sys.executable, "-P", "-m", "remask.engine.judge.jedi_worker", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
+        worker.stdout.close()  # as the system does for a dead engine, with the worker's input
+        worker.stdin.write(ask.encode())
+        worker.stdin.close()
+        assert worker.stderr.read() == b""
+        assert worker.wait(DEADLINE_S) == 0
+    assert not folder.exists()
