@@ -23,7 +23,7 @@ from remask.contract.places import config_dir, runtime_dir
 from remask.lsp_server.version import own_version
 
 LOOK_AGAIN_S = 0.1  # for an engine that another server is starting
-WATCH_S = 0.2  # between two looks at whether another server's engine still runs
+WATCH_S = 1.0  # between two looks at whether another server's engine still runs; a request that fails looks at once
 
 
 class Place:
@@ -39,11 +39,15 @@ class Place:
         if self._lock is not None:
             return True
         self._note = runtime_dir() / f"engine-{self._key()}.json"
-        lock = self._note.with_suffix(".lock").open("a")
+        path = self._note.with_suffix(".lock")
+        lock = path.open("a")
         try:
-            if _locks(lock):
+            if _locks(lock) and _is_at(lock, path):
                 self._note.unlink(missing_ok=True)  # a holder that died has left it; its number may be another's now
                 self._lock = lock
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
         finally:
             if self._lock is None:
                 lock.close()
@@ -52,8 +56,11 @@ class Place:
     def publish(self, socket: str, pid: int) -> None:
         """Tell the others where the engine listens."""
         new = self._note.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps({"socket": socket, "pid": pid}), "utf-8")
-        new.replace(self._note)
+        try:
+            new.write_text(json.dumps({"socket": socket, "pid": pid}), "utf-8")
+            new.replace(self._note)
+        finally:
+            new.unlink(missing_ok=True)
 
     def find(self) -> JoinedEngine | None:
         """The engine that another server has started, if it runs."""
@@ -69,6 +76,7 @@ class Place:
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._note.unlink(missing_ok=True)
+                self._note.with_suffix(".lock").unlink(missing_ok=True)
             self._lock.close()
             self._lock = None
 
@@ -136,3 +144,11 @@ def _locks(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    """Whether an open file is the one that is there now: who held it before has removed the one that we waited for."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 Run = EngineChild | JoinedEngine
 LEAVES_WITHIN_S = 1.0  # from its socket's end to its own
+TELLS_WITHIN_S = 5.0  # how much it has done; it knows at once
 
 
 class EngineSource:
@@ -83,13 +84,17 @@ class EngineSource:
         self._place = None
 
     async def others_ask(self, link: EngineLink) -> bool:
-        """Whether anybody has asked our run for anything since the last look; nobody does if it is not shared."""
+        """Whether anybody has asked our run for anything since the last look; nobody does if it is not shared.
+
+        False where the run does not tell, so that one that hangs is put away like any other.
+        """
         if self._place is None or self.is_others:
             return False
         before = self._completed
         try:
-            self._completed = await link.completed()
-        except EngineError:
+            async with asyncio.timeout(TELLS_WITHIN_S):
+                self._completed = await link.completed()
+        except (EngineError, TimeoutError):
             return False
         return self._completed != before
 

@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 import pytest
@@ -21,6 +21,7 @@ import pytest
 from remask.contract.errors import StorageError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.contract.places import config_dir
+from remask.lsp_server import engine_share
 from remask.lsp_server.engine_client import ProcessEngine, open_engine
 from remask.lsp_server.engine_link import EngineLink
 from remask.lsp_server.engine_share import Place
@@ -51,7 +52,7 @@ async def start(runtime_dir: Path) -> AsyncIterator[Start]:
 
 
 def left_in(folder: Path) -> list[Path]:
-    return [*folder.glob("*.sock"), *folder.glob("*.json")]
+    return [*folder.glob("*.sock"), *folder.glob("engine-*")]
 
 
 def listening(folder: Path) -> Path:
@@ -157,6 +158,17 @@ async def test_an_engine_that_others_use_is_not_put_away(start: Start) -> None:
     assert not await guest._source.others_ask(guest._link), "a guest puts nothing away"
 
 
+async def test_an_engine_that_hangs_is_not_used_by_others(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks whether it is idle gets an answer, so that it is put away."""
+    owner, _ = await two(start)
+    monkeypatch.setattr("remask.lsp_server.engine_source.TELLS_WITHIN_S", 0.05)
+    assert owner.pid
+    assert owner._link is not None
+    psutil.Process(owner.pid).suspend()
+    async with asyncio.timeout(20):
+        assert not await owner._source.others_ask(owner._link)
+
+
 async def test_an_idle_engine_is_put_away_for_all_and_comes_back(start: Start) -> None:
     owner, guest = start(unload_after_s=0.05), start(unload_after_s=0.05)
     unloaded = [asyncio.Event(), asyncio.Event()]
@@ -246,6 +258,42 @@ def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
     assert Place(["x"]).take() is False
     assert second.find() is None
     second.leave()
+
+
+def test_a_lock_that_its_holder_removed_meanwhile_is_no_lock(
+    runtime_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who leaves removes the file, and another may have opened it just before."""
+    first, second, third = Place(["x"]), Place(["x"]), Place(["x"])
+    assert first.take()
+    lock = engine_share._locks
+
+    def locks_after_the_holder_left(file: IO[str]) -> bool:
+        monkeypatch.setattr(engine_share, "_locks", lock)
+        first.leave()
+        assert third.take()
+        return lock(file)
+
+    monkeypatch.setattr(engine_share, "_locks", locks_after_the_holder_left)
+    assert not second.take(), "it is the third's"
+    third.leave()
+    assert second.take()
+    second.leave()
+    assert not left_in(runtime_dir)
+
+
+def test_a_note_that_cannot_be_written_leaves_nothing(runtime_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(path: Path, text: str, *_: object) -> None:
+        path.write_bytes(text[:3].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    place = Place(["x"])
+    assert place.take()
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(OSError, match="No space"):
+        place.publish("x", 1)
+    place.leave()
+    assert not left_in(runtime_dir)
 
 
 def test_sharing_is_an_option() -> None:
