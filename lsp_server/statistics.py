@@ -147,15 +147,16 @@ class Statistics:
                 self._took(number, offer.taken + characters)
 
     def flush(self) -> None:
-        """Add what was counted to the file. A disk that refuses is no reason to stop."""
+        """Add what was counted to the file; where that fails, or another server is at it, with the next flush."""
         for number in [one for one, offer in self._offers.items() if offer.replaced]:
             self._settle(number)
-        counts, self.counts = self.counts, Counter()
-        if self.enabled and counts:
+        if self.enabled and self.counts:
             try:
-                _add(counts, datetime.date.today().isoformat())
+                _add(self.counts, datetime.date.today().isoformat())
             except (OSError, RemaskError) as error:
                 log.info("the statistics were not written (%s)", type(error).__name__)
+                return
+        self.counts.clear()
 
     def _settle(self, number: int) -> None:
         offer = self._offers.pop(number)
@@ -199,16 +200,19 @@ def _add(counts: Counter[str], day: str) -> None:
             today[name] += counts[name]
         kept = dict(sorted(days.items())[-KEPT_DAYS:])
         new = path.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps({"days": kept}), "utf-8")
-        new.replace(path)
+        try:
+            new.write_text(json.dumps({"days": kept}), "utf-8")
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)  # a full disk leaves half a file
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock among servers, where the system has one."""
+    """Hold a lock among servers, where the system has one. Raises BlockingIOError at once where another holds it."""
     with path.open("w") as file:
         with contextlib.suppress(ImportError):
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -126,6 +126,34 @@ def test_a_disk_that_refuses_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatc
     assert not (cache_dir() / "statistics.json").exists()
 
 
+def test_a_full_disk_leaves_nothing_half_written_and_the_counts_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(path: Path, text: str, *_: object) -> None:
+        path.write_bytes(text[:3].encode())
+        raise OSError(28, "No space left on device")
+
+    counted = Statistics()
+    counted.offered(1, "d", Position(0, 0), ("a",))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", half)
+        counted.flush()
+    assert [path.name for path in cache_dir().glob("statistics*")] == ["statistics.lock"]
+    counted.flush()
+    counted.flush()
+    assert read_statistics()[TODAY]["offered"] == 1
+
+
+def test_another_server_that_writes_is_not_waited_for() -> None:
+    fcntl = pytest.importorskip("fcntl")
+    counted = Statistics()
+    counted.offered(1, "d", Position(0, 0), ("a",))
+    with (cache_dir() / "statistics.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        counted.flush()
+        assert read_statistics() == {}
+    counted.flush()
+    assert read_statistics()[TODAY]["offered"] == 1
+
+
 def test_old_days_go() -> None:
     old = {f"2000-01-{day:02}": {"offered": 1} for day in range(1, 29)}
     many = {f"{year}-{month:02}-01": {"offered": 1} for year in range(1950, 1990) for month in range(1, 13)}
