@@ -2,14 +2,16 @@
 
 import pytest
 from samples import SAMPLES
+from tree_sitter import Node, QueryCursor
 
 from remask.contract.messages import Extent, Reason
 from remask.engine.judge.gate import Gate
 from remask.grammars import Grammar, grammar_for_language, grammar_for_path, grammars
 from remask.grammars.blocks import block_end
+from remask.grammars.functions import functions_near
 from remask.grammars.lexis import scan
 from remask.grammars.placeholders import is_placeholder, is_todo
-from remask.grammars.regions import completion_extent, enclosing_region
+from remask.grammars.regions import completion_extent
 
 names = pytest.mark.parametrize("name", SAMPLES)
 
@@ -18,6 +20,11 @@ def grammar(name: str) -> Grammar:
     found = grammar_for_path(SAMPLES[name].file)
     assert found is not None
     return found
+
+
+def text_of(node: Node) -> str:
+    assert node.text is not None
+    return node.text.decode()
 
 
 def test_every_grammar_has_a_sample() -> None:
@@ -59,15 +66,16 @@ def test_the_block_ends_with_the_body(name: str) -> None:
 
 
 @names
-def test_the_function_around_the_body_is_found(name: str) -> None:
+def test_the_function_around_the_body_and_its_last_statement_are_found(name: str) -> None:
     prefix, body, suffix = SAMPLES[name].parts
-    region = enclosing_region(grammar(name), prefix + body, suffix)
-    assert region is not None
-    text = prefix + body + suffix
-    assert text[region.body.start : region.body.end].strip(" {}\n\t") == body
-    assert region.function.start < region.body.start
-    assert region.statement is not None
-    assert text[region.statement.start : region.statement.end].rstrip(";") == body.splitlines()[-1].strip(" \t;")
+    source = (prefix + body + suffix).encode()
+    root, at = grammar(name).parse(source).root_node, len((prefix + body).encode())
+    function = next(one for one in functions_near(grammar(name), root, at) if one.touches(at))
+    assert text_of(function.body).strip(" {}\n\t") == body
+    assert function.node.start_byte < function.body.start_byte
+    found = QueryCursor(grammar(name).statement_query).captures(function.body)["statement"]
+    last = max((one for one in found if one.end_byte <= at + 1), key=lambda one: one.start_byte)
+    assert text_of(last).rstrip(";") == body.splitlines()[-1].strip(" \t;")
 
 
 @names

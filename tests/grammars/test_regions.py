@@ -1,4 +1,4 @@
-"""How far a completion reaches, and what stands around the cursor (|)."""
+"""How far a completion at the cursor (|) reaches."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from remask.contract.messages import Extent
 from remask.grammars import grammar_for_language
-from remask.grammars.regions import completion_extent, enclosing_region
+from remask.grammars.regions import completion_extent
 
 PYTHON = grammar_for_language("python")
 JAVASCRIPT = grammar_for_language("javascript")
@@ -75,30 +75,6 @@ def test_elsewhere_one_line_is_wanted(text):
 )
 def test_braces(text, extent):
     assert completion_extent(JAVASCRIPT, *at_cursor(text)) is extent
-
-
-@pytest.mark.parametrize(
-    ("text", "function", "body", "statement"),
-    [
-        ("é = 1\ndef f(a):\n    x = |a\n", "def f(a):\n    x = a", "x = a", "x = a"),
-        ("def f():\n    x\n    |\n\ny", "def f():\n    x", "x", "x"),
-        ("class A:\n    def g(self):\n        if a:\n            b|\n        c\n", "def g", "if a", "b"),
-        ("def f():\n    def g():\n        x|\n    y\n", "def g():\n        x", "x", "x"),
-        ("def f():\n    def g():\n        x\n    y|\n", "def f", "def g", "y"),
-    ],
-)
-def test_the_innermost_function_around_the_cursor(text, function, body, statement):
-    prefix, suffix = at_cursor(text)
-    region = enclosing_region(PYTHON, prefix, suffix)
-    whole = prefix + suffix
-    assert whole[region.function.start : region.function.end].startswith(function)
-    assert whole[region.body.start : region.body.end].startswith(body)
-    assert whole[region.statement.start : region.statement.end] == statement
-
-
-@pytest.mark.parametrize("text", ["|", "x = |1\n", "def f():\n    x\n\n|\ny\n", "\ud800|", "\x00|"])
-def test_no_function_around_the_cursor(text):
-    assert enclosing_region(PYTHON, *at_cursor(text)) is None
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.sampled_from([PYTHON, JAVASCRIPT]))
