@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from remask.contract.messages import Snippet
@@ -40,9 +41,7 @@ def _callers(name: str, beside: Path | None, index: Index, folders: Folders) -> 
 
 def _types(name: str, signature: str, beside: Path | None, index: Index, folders: Folders) -> Iterator[Snippet]:
     """The nearest definitions of what a signature names with a capital, as most languages write types."""
-    count = 0
-    for word in dict.fromkeys(_TYPE.findall(signature)):
-        found = next((pair for pair in index.find(word, beside) if not index.hides(pair[0])), None)
-        if found is not None and word != name and count < MAX_TYPES:
-            yield Snippet(folders.name_of(found[0]), found[1].text, "definition")
-            count += 1
+    words = (word for word in dict.fromkeys(_TYPE.findall(signature)) if word != name)
+    shown = (next((pair for pair in index.find(word, beside) if not index.hides(pair[0])), None) for word in words)
+    for path, definition in islice((pair for pair in shown if pair is not None), MAX_TYPES):
+        yield Snippet(folders.name_of(path), definition.text, "definition")
