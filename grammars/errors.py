@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from remask.grammars.language import Grammar
 from remask.grammars.lexis import scan
-from remask.grammars.source import encode
+from remask.grammars.source import byte_count, encode
 
 if TYPE_CHECKING:
     from tree_sitter import LogType
@@ -79,7 +79,7 @@ def first_break(grammar: Grammar, text: str) -> int | None:
     if not rest.strip() or _GROWING.fullmatch(rest):
         return None
     open_at = scan(grammar, text).open_at
-    string = len(encode(text[:open_at]))
+    string = byte_count(text[:open_at])
     unclosed = open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None)
     return None if unclosed else first
 

@@ -11,3 +11,8 @@ def encode(text: str) -> bytes:
 def code_points(source: bytes, offset: int) -> int:
     """A byte offset into `source` as a code point offset; inside a character it counts as its start."""
     return len(source[:offset].decode("utf-8", "ignore"))
+
+
+def byte_count(text: str) -> int:
+    """The bytes that `encode` makes of `text`: of a text's first characters, the byte offset that they end at."""
+    return len(encode(text))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from remask.grammars import Grammar
 from remask.grammars.functions import Function, functions_near
 from remask.grammars.names import name_of
-from remask.grammars.source import code_points, encode
+from remask.grammars.source import byte_count, code_points, encode
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -106,7 +106,7 @@ class Parsed:
         return Stub(name_of(function.node, self.source), span, body_start, hole, lead, tail, whole)
 
     def _byte(self, offset: int) -> int:
-        return len(encode(self.text[:offset]))
+        return byte_count(self.text[:offset])
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from remask.grammars import Grammar, GrammarError
 from remask.grammars.layout import layout_errors
-from remask.grammars.source import encode
+from remask.grammars.source import byte_count, encode
 from remask.lsp_server.context import Place, known_grammar
 
 MAX_PARSED = 300_000
@@ -33,6 +33,6 @@ def _parses(grammar: Grammar, place: Place, text: str) -> bool:
         root = grammar.parse(source).root_node
     except GrammarError:
         return True
-    start = len(encode(place.prefix))
-    layout = grammar.gate.layout and any(layout_errors(root, source, start, start + len(encode(text))))
+    start = byte_count(place.prefix)
+    layout = grammar.gate.layout and any(layout_errors(root, source, start, start + byte_count(text)))
     return not (root.has_error or layout)

@@ -18,7 +18,7 @@ from remask.engine.judge.window import Window, window
 from remask.grammars.errors import first_break, true_errors
 from remask.grammars.language import Grammar
 from remask.grammars.lexis import scan
-from remask.grammars.source import encode
+from remask.grammars.source import byte_count, encode
 
 BEFORE = 2  # tokens before the error's that are blamed with it
 WIDER = 4  # the same, when that did not help
@@ -60,8 +60,8 @@ class Blame:
         at = self._broken(text + (self._window.suffix + self._window.foot if self._closed else ""))
         if at is None:
             return None
-        ends = _ends(len(encode(text[:start])), pieces)
-        if at < len(encode(text[:start])):
+        ends = _ends(byte_count(text[:start]), pieces)
+        if at < byte_count(text[:start]):
             return None  # what was there before is not the canvas's fault
         if at >= ends[-1]:
             return self._unclosed(text, start, pieces, committed, len(written))
@@ -124,6 +124,6 @@ def _ends(start: int, pieces: Sequence[str]) -> list[int]:
     """The byte behind each piece."""
     ends = []
     for piece in pieces:
-        start += len(encode(piece))
+        start += byte_count(piece)
         ends.append(start)
     return ends

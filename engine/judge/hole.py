@@ -15,7 +15,7 @@ from remask.grammars.blocks import ends_open
 from remask.grammars.errors import MAX_LOGGED_BYTES, true_errors, viable_prefix
 from remask.grammars.language import Grammar
 from remask.grammars.lexis import CLOSER, scan, tokens
-from remask.grammars.source import encode
+from remask.grammars.source import byte_count, encode
 
 _WORD_AT_END = re.compile(rb"\w+\Z")
 _WORD = re.compile(r"\w")
@@ -136,7 +136,7 @@ class Hole:
         if before is None or after is None:
             return False
         suffix = self.window.suffix
-        first_token = len(encode(suffix)) - len(encode(suffix.lstrip()))
+        first_token = byte_count(suffix) - byte_count(suffix.lstrip())
         return before == after > first_token if on_line else after > max(before, first_token)
 
     def only_comments(self, draft: str) -> bool:
@@ -183,7 +183,7 @@ class Hole:
 
     def _errors(self, draft: str) -> tuple[list[int], list[int]]:
         """True errors inside the draft, and below it as bytes into the suffix; those above are not the draft's."""
-        start, end = len(encode(self._above)), len(encode(self._above + draft))
+        start, end = byte_count(self._above), byte_count(self._above + draft)
         source = encode(self.window.text(draft))
         errors = [error.offset for error in true_errors(self.grammar, source)]
         word = _WORD_AT_END.search(encode(self._above)) if _WORD.match(draft) else None
@@ -196,7 +196,7 @@ class Hole:
         errors: set[int] = set()
         for neutral in self.grammar.gate.neutral[:2]:
             source = encode(self._without_statement(neutral))
-            shift = len(source) - len(encode(self.window.suffix + self.window.foot))
+            shift = len(source) - byte_count(self.window.suffix + self.window.foot)
             if len(source) <= MAX_LOGGED_BYTES:
                 errors.update(error.offset - shift for error in true_errors(self.grammar, source))
         return errors

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from remask.engine.judge.blame import Finding
 from remask.engine.judge.names import NamesJudge
-from remask.grammars.source import encode
+from remask.grammars.source import byte_count
 
 
 class CanvasJudge(Protocol):
@@ -34,8 +34,8 @@ class NamesBlame:
         pieces = pieces[: _settled(pieces, committed)]
         if not pieces:
             return None
-        begin, text = len(encode(written)), written + "".join(pieces)
-        end = len(encode(text)) if pieces[-1] else -1
+        begin, text = byte_count(written), written + "".join(pieces)
+        end = byte_count(text) if pieces[-1] else -1
         places: set[int] = set()
         names: list[str] = []
         for unknown in self._names.check(text).unknown:
@@ -78,7 +78,7 @@ def positions(span: tuple[int, int], pieces: Sequence[str]) -> list[int]:
     start, end = span
     at, found = 0, []
     for place, piece in enumerate(pieces):
-        behind = at + len(encode(piece))
+        behind = at + byte_count(piece)
         if at < end and start < behind:
             found.append(place)
         at = behind
