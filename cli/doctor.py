@@ -132,6 +132,7 @@ def _engine(load: Callable[[], Engine]) -> Iterator[Check]:
     loaded = time.monotonic() - started
     yield Check("model", True, f"{facts['model']}, {facts['dtype']}, loaded in {loaded:.1f} s")
     yield Check("device", True, f"{facts['device']}, {facts['threads']} threads")
+    yield _native()
     yield _families()
     result = engine.complete(CompletionRequest(document="doctor", language="python", prefix=SELF_TEST, suffix="\n"))
     yield Check(
@@ -140,6 +141,17 @@ def _engine(load: Callable[[], Engine]) -> Iterator[Check]:
         f"{result.tokens} tokens in {result.forwards} passes, {result.ms.total:.0f} ms: {result.text.strip()!r}",
         "The model writes nothing: the weights do not fit their config.",
     )
+
+
+def _native() -> Check:
+    """Whether int8 runs: elsewhere, as on a GPU, torch computes, so that this is only a warning."""
+    from remask.engine.models.native import native_library
+
+    library = native_library()
+    if library is not None:
+        return Check("int8 on the CPU", True, f"the C pass runs ({library.remask_kind().decode()})")
+    advice = "Needs a C compiler, integer dot products and no REMASK_NATIVE=0; see docs/performance.md."
+    return Check("int8 on the CPU", False, "the C pass does not run; torch computes", advice, warning=True)
 
 
 def _families() -> Check:

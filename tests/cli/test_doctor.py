@@ -1,6 +1,7 @@
 """`remask doctor`: every check says what to do when it fails."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from tiny import tiny_model
@@ -28,6 +29,17 @@ def test_broken_model_and_folder_are_named_with_advice(monkeypatch, tmp_path):
     failed = {c.name: c for c in run_checks(load) if not c.ok and not c.warning}
     assert set(failed) == {"cache folder", "model"}
     assert all(c.advice for c in failed.values())
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_whether_the_c_pass_runs_is_said(monkeypatch, runs):
+    library = SimpleNamespace(remask_kind=lambda: b"vnni") if runs else None
+    monkeypatch.setattr("remask.engine.models.native.native_library", lambda: library)
+    (check,) = (c for c in run_checks(lambda: Engine(tiny_model())) if c.name == "int8 on the CPU")
+    assert check.ok is runs
+    assert ("vnni" in check.detail) is runs
+    assert check.warning or runs, "torch computes then: nothing is broken"
+    assert check.advice or runs
 
 
 @pytest.mark.model
