@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remask.grammars.bounded import matches_at
 from remask.grammars.language import Grammar
 
 if TYPE_CHECKING:
@@ -34,15 +35,11 @@ def functions_near(grammar: Grammar, root: Node, at: int) -> list[Function]:
     """The functions that a query around the byte `at` meets, the innermost first. Raises GrammarError.
 
     The query meets what reaches into the bytes next to `at`, and what holds them; callers say by `touches` or by rows
-    which of these they mean.
+    which of these they mean. A text so broken that the query takes too long has none.
     """
-    from tree_sitter import QueryCursor
-
-    cursor = QueryCursor(grammar.function_query)
-    cursor.set_byte_range(max(0, at - 1), at + 1)
     found = [
         Function(match["function"][0], match["body"][0])
-        for _, match in cursor.matches(root)
+        for match in matches_at(grammar.function_query, root, max(0, at - 1), at + 1)
         if {"function", "body"} <= match.keys()
     ]
     return sorted(found, key=lambda function: -function.node.start_byte)
@@ -50,11 +47,8 @@ def functions_near(grammar: Grammar, root: Node, at: int) -> list[Function]:
 
 def is_declaration(grammar: Grammar, root: Node, function: Node) -> bool:
     """Whether a function is a declaration only, as one of an overload is: it never gets a body. Raises GrammarError."""
-    from tree_sitter import QueryCursor
-
     query = grammar.declaration_query
     if query is None:
         return False
-    cursor = QueryCursor(query)
-    cursor.set_byte_range(function.start_byte, function.start_byte + 1)
-    return any(node == function for node in cursor.captures(root).get("function", ()))
+    found = matches_at(query, root, function.start_byte, function.start_byte + 1)
+    return any(node == function for match in found for node in match.get("function", ()))

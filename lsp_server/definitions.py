@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
+from remask.grammars.bounded import parse_bounded
 from remask.grammars.names import name_of
 from remask.grammars.source import encode
 
@@ -44,7 +45,7 @@ class Definition:
 def definitions(grammar: Grammar, text: str) -> Iterator[Definition]:
     """The definitions of a file, in its order. Raises GrammarError."""
     source = encode(text)
-    yield from _walk(grammar.parse(source).root_node, source, 0)
+    yield from _walk(parse_bounded(grammar, source).root_node, source, 0)
 
 
 def imported_names(text: str) -> list[str]:

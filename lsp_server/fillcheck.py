@@ -5,11 +5,13 @@ Knows text and trees. The engine's own gate has judged the code before; this is 
 
 from __future__ import annotations
 
+import re
 import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
+from remask.grammars.bounded import parse_bounded
 from remask.grammars.functions import Function, functions_near
 from remask.grammars.layout import layout_errors
 from remask.grammars.source import code_points, encode
@@ -19,14 +21,16 @@ from remask.lsp_server.stubs import function_stub
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed: editors show none of them
+
 
 def objection(grammar: Grammar, text: str, stub: Stub, code: str) -> str:
     """What speaks against the code, in a few words; empty if it may be shown. Raises GrammarError."""
-    if not code.strip():
-        return "nothing was written"
+    if not code.strip() or _CONTROL.search(code):
+        return "it holds a control character" if code.strip() else "nothing was written"
     new = stub.filled(text, code)
     source = encode(new)
-    root = grammar.parse(source).root_node
+    root = parse_bounded(grammar, source).root_node
     if root.has_error and not _is_broken(grammar, text):
         return "it does not parse"
     found = _function(grammar, root, source, stub.function[0])
@@ -68,7 +72,7 @@ def _function(grammar: Grammar, root: Node, source: bytes, start: int) -> Functi
 @lru_cache(maxsize=1)
 def _is_broken(grammar: Grammar, text: str) -> bool:
     """Whether the old text does not parse; it is the same for all candidates of a task."""
-    return grammar.parse(encode(text)).root_node.has_error
+    return parse_bounded(grammar, encode(text)).root_node.has_error
 
 
 @lru_cache(maxsize=1)

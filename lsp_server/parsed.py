@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from remask.grammars import Grammar
+from remask.grammars import Grammar, GrammarError
+from remask.grammars.bounded import parse_bounded
 from remask.grammars.functions import Function, functions_near
 from remask.grammars.names import name_of
 from remask.grammars.source import byte_count, code_points, encode
@@ -48,13 +49,13 @@ class Stub:
 
 
 class Parsed:
-    """A text, its bytes and its tree. Raises GrammarError where there is no parser."""
+    """A text, its bytes and its tree. Raises GrammarError where there is no parser, or it takes too long."""
 
     def __init__(self, grammar: Grammar, text: str) -> None:
         self.grammar = grammar
         self.text = text
         self.source = encode(text)
-        self.root = grammar.parse(self.source).root_node
+        self.root = parse_bounded(grammar, self.source).root_node
 
     def offset(self, byte: int) -> int:
         """A byte's place in code points."""
@@ -109,7 +110,18 @@ class Parsed:
         return byte_count(self.text[:offset])
 
 
-@lru_cache(maxsize=4)
 def parsed(grammar: Grammar, text: str) -> Parsed:
     """The text's tree, kept for a while: editors ask again at each move of the cursor. Raises GrammarError."""
-    return Parsed(grammar, text)
+    found = _parsed(grammar, text)
+    if isinstance(found, str):
+        raise GrammarError(found)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _parsed(grammar: Grammar, text: str) -> Parsed | str:
+    """The tree, or why there is none: that is not to be found out again either."""
+    try:
+        return Parsed(grammar, text)
+    except GrammarError as error:
+        return error.message

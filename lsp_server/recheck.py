@@ -11,6 +11,7 @@ Function bodies go the same way; their last word is fillcheck.
 from __future__ import annotations
 
 from remask.grammars import Grammar, GrammarError
+from remask.grammars.bounded import parse_bounded
 from remask.grammars.layout import layout_errors
 from remask.grammars.source import byte_count, encode
 from remask.lsp_server.context import Place, known_grammar
@@ -30,7 +31,7 @@ def trimming_broke(place: Place, written: str, left: str) -> bool:
 def _parses(grammar: Grammar, place: Place, text: str) -> bool:
     source = encode(place.prefix + text + place.suffix)
     try:
-        root = grammar.parse(source).root_node
+        root = parse_bounded(grammar, source).root_node
     except GrammarError:
         return True
     start = byte_count(place.prefix)

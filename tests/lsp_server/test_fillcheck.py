@@ -33,6 +33,19 @@ def test_what_may_not_be_written(language: str, marked: str, code: str, why: str
     assert why in objection(grammar, text, stub, code)
 
 
+@pytest.mark.parametrize("character", [chr(one) for one in (*range(32), *range(127, 160)) if one not in (9, 10)])
+def test_a_control_character_is_not_shown(character: str) -> None:
+    """In a string or a comment a parser takes most of them; the editor's text is not what it seems then."""
+    for language, marked, code in (
+        ("python", "def f(a):\n    pass|\n", "return 1  # {}x"),
+        ("c", "int f(int a) {\n  |\n}\n", 'return "{}"[0];'),
+    ):
+        text, stub = stub_in(language, marked)
+        assert stub is not None
+        assert objection(grammar_of(language), text, stub, code.format("\t")) == ""
+        assert "control character" in objection(grammar_of(language), text, stub, code.format(character))
+
+
 @pytest.mark.parametrize("body", ["    pass|\n", "|", "    # nothing yet|\n"])
 @pytest.mark.parametrize("code", ["break", "return = 1", "nonlocal a", "x: int\n    global x", "await a", "return a\\"])
 def test_what_python_does_not_compile_is_not_shown(code: str, body: str) -> None:
