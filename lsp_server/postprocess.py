@@ -15,6 +15,7 @@ from remask.lsp_server.whitespace import drop_odd_space, fit_indentation
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 _TRAILERS = frozenset(")]}\"'`;,:")
 _LOOK_BACK = 2_000  # characters of the prefix in which open brackets are looked for
+_MAX_TRAILERS = 32  # of those that stand after the cursor; each is a look at the whole text
 _OPENS_MORE = (":", "(", "[", "{", ",", "\\", "=")
 
 
@@ -57,9 +58,13 @@ def drop_overlap(text: str, prefix: str, suffix: str) -> str:
     if not rest.strip():
         return text
     shown = text.rstrip()
-    for length in range(min(len(rest), len(shown)), 0, -1):
+    if shown.endswith(rest) and _may_drop(shown[: -len(rest)], rest, rest, prefix):
+        return shown[: -len(rest)]
+    trailers = "".join(itertools.takewhile(_TRAILERS.__contains__, rest[:_MAX_TRAILERS]))
+    near = rest[:_LOOK_BACK]
+    for length in range(min(len(trailers), len(rest) - 1, len(shown)), 0, -1):
         overlap = rest[:length]
-        if shown.endswith(overlap) and _may_drop(shown[:-length], overlap, rest, prefix):
+        if shown.endswith(overlap) and _may_drop(shown[:-length], overlap, near, prefix):
             return shown[:-length]
     return text
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.contract.messages import Reason
-from remask.lsp_server.postprocess import tidy
+from remask.lsp_server import postprocess
+from remask.lsp_server.postprocess import drop_overlap, tidy
 
 TRIMMED = {
     "closing bracket": ("f(q|)", "a, b)", "a, b"),
@@ -95,3 +96,36 @@ def test_what_is_left_is_part_of_the_text_and_can_be_shown(text: str, prefix: st
     assert (not left) == (reason is not None)
     assert not left.endswith("\n")
     assert not left or left.strip()
+
+
+def overlap_dropped(text: str, prefix: str, suffix: str) -> str:
+    """As drop_overlap, but that every length is tried."""
+    rest, shown = suffix.partition("\n")[0].rstrip(), text.rstrip()
+    for length in range(len(rest) if rest.strip() else 0, 0, -1):
+        if shown.endswith(rest[:length]) and postprocess._may_drop(shown[:-length], rest[:length], rest, prefix):
+            return shown[:-length]
+    return text
+
+
+@given(CODE, CODE, CODE)
+def test_an_overlap_of_every_length_is_found(text: str, prefix: str, suffix: str) -> None:
+    for whole in (text, text + suffix.partition("\n")[0], text + suffix[:3]):
+        assert drop_overlap(whole, prefix, suffix) == overlap_dropped(whole, prefix, suffix)
+
+
+@pytest.mark.parametrize("piece", [")", "}", ";", "'", "a", "x, ", ") "])
+@pytest.mark.parametrize("prefix", ["", "(" * 3_000])
+def test_the_looks_at_a_long_line_are_few(monkeypatch: pytest.MonkeyPatch, piece: str, prefix: str) -> None:
+    read = 0
+    surplus = postprocess.surplus
+
+    def counted(prefix: str, text: str) -> int:
+        nonlocal read
+        read += len(text)
+        return surplus(prefix, text)
+
+    monkeypatch.setattr(postprocess, "surplus", counted)
+    line, text = piece * 30_000, piece * 5_000
+    drop_overlap(text, prefix, line)
+    drop_overlap(line, prefix, line)
+    assert read < 3 * postprocess._MAX_TRAILERS * (len(line) + len(text))
