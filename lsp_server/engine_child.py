@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from remask.contract.errors import EngineError, RemaskError
@@ -62,8 +62,11 @@ class EngineChild:
         """The process id, once there is a process."""
         return self._process.pid if self._process else None
 
-    async def start(self) -> None:
-        """Start the process and wait until it is ready. Raises RemaskError with what it says if it cannot."""
+    async def start(self, on_begun: Callable[[], None] = lambda: None) -> None:
+        """Start the process and wait until it is ready; `on_begun` is called once there is a process.
+
+        Raises RemaskError with what it says if it cannot.
+        """
         folder = runtime_dir()
         self.socket = str(folder / f"{os.getpid()}-{next(_numbers)}.sock")
         try:
@@ -77,6 +80,7 @@ class EngineChild:
             )
         except OSError as error:
             raise EngineError(f"The engine's process cannot be started: {error.strerror or error}.") from error
+        on_begun()
         try:
             async with asyncio.timeout(READY_WITHIN_S):
                 line = await self._stdout.readline()

@@ -53,23 +53,38 @@ class Place:
                 lock.close()
         return self._lock is not None
 
-    def publish(self, socket: str, pid: int) -> None:
-        """Tell the others where the engine listens."""
+    def publish(self, socket: str, pid: int, *, loading: bool = False) -> None:
+        """Tell the others where the engine listens, or that it loads."""
+        values: dict[str, str | int] = {"socket": socket, "pid": pid}
+        if loading:
+            values["loading_for"] = os.getpid()
         new = self._note.with_suffix(f".{os.getpid()}")
         try:
-            new.write_text(json.dumps({"socket": socket, "pid": pid}), "utf-8")
+            new.write_text(json.dumps(values), "utf-8")
             new.replace(self._note)
         finally:
             new.unlink(missing_ok=True)
 
     def find(self) -> JoinedEngine | None:
-        """The engine that another server has started, if it runs."""
-        try:
-            values = json.loads(self._note.read_text("utf-8"))
-            engine = JoinedEngine(str(values["socket"]), int(values["pid"]))
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, psutil.Error):
+        """The engine that another server has started, if it runs and is ready."""
+        engine, loading_for = self._read()
+        if engine is None or loading_for is not None:
             return None
         return engine if engine.runs and Path(engine.socket).is_socket() else None
+
+    def is_loading(self) -> bool:
+        """Whether another server's engine loads, and that server is there to say when it is ready."""
+        engine, loading_for = self._read()
+        return loading_for is not None and engine is not None and all(map(_is_awake, (engine.pid, loading_for)))
+
+    def _read(self) -> tuple[JoinedEngine | None, int | None]:
+        """What the note says, if that is about a process: the engine, and whom it loads for."""
+        try:
+            values = json.loads(self._note.read_text("utf-8"))
+            loading_for = int(values["loading_for"]) if "loading_for" in values else None
+            return JoinedEngine(str(values["socket"]), int(values["pid"])), loading_for
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, psutil.Error):
+            return None, None
 
     def leave(self) -> None:
         """Let another server start the next engine."""
@@ -81,11 +96,16 @@ class Place:
             self._lock = None
 
     def _key(self) -> str:
-        """Tells the command, our version, what the user has chosen (`remask model use`) and whose process ids count."""
+        """Tells the command, our version, what the user has chosen (`remask model use`) and whose process ids count.
+
+        And the files of the folders that the command or the choice names: a model or an adapter that was trained again
+        is another one.
+        """
         chosen = [f"{one.name} {one.stat().st_mtime_ns}" for one in sorted(config_dir().iterdir())]
+        trained = [line for folder in (*self._command, *_chosen_folders()) for line in _files_in(folder)]
         # The folder may be shared with containers and other machines, where our number is another process.
-        words = "\0".join([*self._command, own_version(), platform.node(), *chosen])
-        return hashlib.sha256(words.encode()).hexdigest()[:12]
+        words = "\0".join([*self._command, own_version(), platform.node(), *chosen, *trained])
+        return hashlib.sha256(words.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
 class JoinedEngine:
@@ -152,3 +172,34 @@ def _is_at(file: IO[str], path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
+
+
+def _is_awake(pid: int | None) -> bool:
+    """Whether a process is there and was not stopped, as a debugger or Ctrl-Z does."""
+    asleep = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD, psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    try:
+        return psutil.Process(pid).status() not in asleep
+    except (psutil.Error, ValueError, OverflowError):
+        return False
+
+
+def _chosen_folders() -> list[str]:
+    """The texts in what `remask model use` has written; nothing if it is damaged, which the engine says."""
+    try:
+        values = json.loads((config_dir() / "model.json").read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [value for value in values.values() if isinstance(value, str)] if isinstance(values, dict) else []
+
+
+def _files_in(folder: str) -> list[str]:
+    """Names, sizes and times of the files in a folder; nothing if it is none, and of a file that goes meanwhile."""
+    lines: list[str] = []
+    try:
+        for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_file():
+                    lines.append(f"{entry.name} {entry.stat().st_size} {entry.stat().st_mtime_ns}")
+    except (OSError, ValueError):
+        pass
+    return lines

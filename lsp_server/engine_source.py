@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 Run = EngineChild | JoinedEngine
 LEAVES_WITHIN_S = 1.0  # from its socket's end to its own
+QUIET_LOOKS = 50  # for another's engine, one after the other, while nothing shows that one is on its way; about 5 s
 TELLS_WITHIN_S = 5.0  # how much it has done; it knows at once
 
 
@@ -46,12 +47,8 @@ class EngineSource:
             self.run = joined
             return joined
         self.run = child = EngineChild(self.command)
-        await child.start()
-        if self._place is not None and child.pid is not None:
-            try:
-                self._place.publish(child.socket, child.pid)
-            except OSError as error:
-                self._share_with_nobody(error)
+        await child.start(lambda: self._publish(child, loading=True))
+        self._publish(child, loading=False)
         return child
 
     async def end(self) -> None:
@@ -99,7 +96,11 @@ class EngineSource:
         return self._completed != before
 
     async def _joined(self) -> JoinedEngine | None:
-        """The run of another server, once it is ready; None where we have to start one."""
+        """The run of another server, once it is ready; None where we have to start one.
+
+        Who holds the lock may be stopped or hang, so what it does has to be seen.
+        """
+        quiet = 0
         try:
             async with asyncio.timeout(READY_WITHIN_S):
                 while self._place is not None and not self._place.take():
@@ -107,10 +108,21 @@ class EngineSource:
                     if joined is not None:
                         log.info("the engine of another server is ready")
                         return joined
+                    quiet = 0 if self._place.is_loading() else quiet + 1
+                    if quiet > QUIET_LOOKS:
+                        raise TimeoutError
                     await asyncio.sleep(LOOK_AGAIN_S)
         except (OSError, StorageError, TimeoutError) as error:
             self._share_with_nobody(error)
         return None
+
+    def _publish(self, child: EngineChild, *, loading: bool) -> None:
+        """Let the other servers know of our run, if it may be theirs too."""
+        if self._place is not None and child.pid is not None:
+            try:
+                self._place.publish(child.socket, child.pid, loading=loading)
+            except OSError as error:
+                self._share_with_nobody(error)
 
     def _share_with_nobody(self, error: Exception) -> None:
         log.warning("no engine can be shared (%s)", type(error).__name__)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -189,3 +190,12 @@ async def connect(runtime_dir: Path) -> AsyncIterator[Connect]:
     yield start
     for client in clients:
         await client.close()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[psutil.Popen]:
+    """A process that waits for its end."""
+    process = psutil.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -21,7 +19,6 @@ import pytest
 from remask.contract.errors import StorageError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.contract.places import config_dir
-from remask.lsp_server import engine_share
 from remask.lsp_server.engine_client import ProcessEngine, open_engine
 from remask.lsp_server.engine_link import EngineLink
 from remask.lsp_server.engine_share import Place
@@ -53,12 +50,6 @@ async def start(runtime_dir: Path) -> AsyncIterator[Start]:
 
 def left_in(folder: Path) -> list[Path]:
     return [*folder.glob("*.sock"), *folder.glob("engine-*")]
-
-
-def listening(folder: Path) -> Path:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(folder / "other.sock"))
-    return folder / "other.sock"
 
 
 async def complete(engine: ProcessEngine, prefix: str = "x = ", **fields: Any) -> CompletionResult:
@@ -193,6 +184,42 @@ async def test_a_guest_turns_away_from_an_engine_that_is_stuck(start: Start, mon
     assert psutil.pid_exists(owner.pid), "it is not the guest's to end"
 
 
+@pytest.mark.parametrize("left", ["nothing", "a dead process", "a process that was stopped"])
+async def test_a_server_that_is_stopped_holds_nobody_up(
+    start: Start, monkeypatch: pytest.MonkeyPatch, left: str, sleeper: psutil.Popen
+) -> None:
+    """It holds the lock, and will not say when its engine is ready, or that it is gone."""
+    monkeypatch.setattr("remask.lsp_server.engine_source.LOOK_AGAIN_S", 0.001)
+    guest = start()
+    owner = Place(guest._source.command)
+    assert owner.take()
+    if left == "a dead process":
+        owner.publish("no.sock", 99_999_999)
+    if left == "a process that was stopped":
+        sleeper.suspend()
+        owner.publish("no.sock", sleeper.pid, loading=True)
+    await answers(guest)
+    assert guest.pid
+    owner.leave()
+
+
+async def test_an_engine_that_loads_is_waited_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remask.lsp_server.engine_source.LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr("remask.lsp_server.engine_source.QUIET_LOOKS", 3)
+    owner, guest = start("--slow"), start("--slow")
+    owner.start()
+    while owner.pid is None:  # noqa: ASYNC110 - another process decides
+        await asyncio.sleep(0.001)
+    looks, is_loading = [], Place.is_loading
+    monkeypatch.setattr(Place, "is_loading", lambda place: (looks.append(is_loading(place)), looks[-1])[1])
+    guest.start()
+    async with asyncio.timeout(20):
+        while len(looks) < 50:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert all(looks)
+    assert guest.pid is None
+
+
 @pytest.mark.parametrize(
     ("method", "error"),
     [("take", PermissionError()), ("take", StorageError("The folder is a link.")), ("publish", PermissionError())],
@@ -201,7 +228,7 @@ async def test_a_guest_turns_away_from_an_engine_that_is_stuck(start: Start, mon
 async def test_where_no_place_can_be_had_each_server_has_its_own(
     start: Start, monkeypatch: pytest.MonkeyPatch, method: str, error: Exception
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(Place, method, refuse)
@@ -236,64 +263,6 @@ async def test_an_engine_whose_socket_is_gone_is_left_for_another(start: Start) 
     assert (await complete(owner)).reason is Reason.ENGINE
     await answers(owner)
     assert old not in (owner.pid, guest.pid)
-
-
-def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
-    first, second = Place(["x"]), Place(["x"])
-    assert first.take()
-    assert not second.take()
-    assert second.find() is None, "it is not ready yet"
-    first.publish(str(runtime_dir / "no.sock"), os.getpid())
-    assert second.find() is None, "nobody listens"
-    (note,) = runtime_dir.glob("*.json")
-    odd = ("", "[]", "{}", "[" * 100_000, '{"socket": "x", "pid": Infinity}')
-    for nonsense in (*odd, '{"socket": "x", "pid": 99999999}', '{"socket": 1, "pid": "x"}'):
-        note.write_text(nonsense)
-        assert second.find() is None
-    note.write_text(json.dumps({"socket": str(listening(runtime_dir)), "pid": os.getpid()}))
-    assert second.find() is not None, "it runs and listens"
-    assert first._lock is not None
-    first._lock.close()  # as the system does for a dead server; its number may be that of another process now
-    assert second.take()
-    assert Place(["x"]).take() is False
-    assert second.find() is None
-    second.leave()
-
-
-def test_a_lock_that_its_holder_removed_meanwhile_is_no_lock(
-    runtime_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who leaves removes the file, and another may have opened it just before."""
-    first, second, third = Place(["x"]), Place(["x"]), Place(["x"])
-    assert first.take()
-    lock = engine_share._locks
-
-    def locks_after_the_holder_left(file: IO[str]) -> bool:
-        monkeypatch.setattr(engine_share, "_locks", lock)
-        first.leave()
-        assert third.take()
-        return lock(file)
-
-    monkeypatch.setattr(engine_share, "_locks", locks_after_the_holder_left)
-    assert not second.take(), "it is the third's"
-    third.leave()
-    assert second.take()
-    second.leave()
-    assert not left_in(runtime_dir)
-
-
-def test_a_note_that_cannot_be_written_leaves_nothing(runtime_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(path: Path, text: str, *_: object) -> None:
-        path.write_bytes(text[:3].encode())
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    place = Place(["x"])
-    assert place.take()
-    monkeypatch.setattr(Path, "write_text", half)
-    with pytest.raises(OSError, match="No space"):
-        place.publish("x", 1)
-    place.leave()
-    assert not left_in(runtime_dir)
 
 
 def test_sharing_is_an_option() -> None:
