@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from samples import SAMPLES
 from stubs_in import grammar_of, stub_in
 
-from remask.lsp_server import holes, stubs
+from remask.grammars import GrammarError
+from remask.lsp_server import holes, parsed, stubs
 from remask.lsp_server.fillcheck import objection
 from remask.lsp_server.holes import stub_here
 from remask.lsp_server.stubs import function_stub
@@ -137,6 +138,19 @@ def test_a_large_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holes, "parsed", None)
     for whole in (True, False):
         assert stub_in("python", "#" * 100_000 + "\n" + function, whole=whole)[1] is None
+
+
+def test_a_text_that_takes_too_long_to_parse_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Editors ask at each move of the cursor, and the parse holds up all that they want."""
+    tried: list[bytes] = []
+    parse = parsed.parse_bounded
+    monkeypatch.setattr(parsed, "parse_bounded", lambda grammar, text: (tried.append(text), parse(grammar, text))[1])
+    monkeypatch.setattr("remask.grammars.bounded.PARSE_WITHIN_S", 0.0)
+    text = "\\\n" * 3_000 + "def only_here():\n    pass|\n"
+    for whole in (True, False, True):
+        with pytest.raises(GrammarError, match="longer than"):
+            stub_in("python", text, whole=whole)
+    assert len(tried) == 1
 
 
 @given(name=st.sampled_from(sorted(SAMPLES)), data=st.data())

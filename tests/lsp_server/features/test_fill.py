@@ -85,6 +85,16 @@ async def test_a_body_is_offered_and_resolved_to_a_versioned_edit(inside: Any) -
     assert request.suffix == "\n\n\nx = 1\n"
 
 
+@pytest.mark.parametrize("broken", ["(", "{", "\\\n"])
+async def test_a_text_so_broken_that_looking_takes_too_long_is_offered_nothing(
+    inside: Any, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.setattr("remask.grammars.bounded.PARSE_WITHIN_S", 0.0)
+    monkeypatch.setattr("remask.grammars.bounded.QUERY_WITHIN_S", 0.0)
+    client = await started(inside, "return w * h", text=broken * 5_000 + STUB)
+    assert await actions(client) == []
+
+
 async def test_candidates_are_ranked_and_offered_one_by_one(inside: Any) -> None:
     client = await started(inside, several)
     (action,) = await actions(client)
