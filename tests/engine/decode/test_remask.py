@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import MASK, SPEC, scripted_model, tiny_model
 
@@ -73,7 +73,8 @@ class Blames:
         return Finding(known, (), "always") if known else None
 
 
-@given(places=st.sets(st.integers(0, 7), min_size=1), policy=st.sampled_from(["parallel", "confident", "one_by_one"]))
+@settings(max_examples=20)
+@given(places=st.sets(st.integers(0, 7), min_size=1), policy=st.sampled_from(["parallel", "confident"]))
 def test_decoding_ends_whatever_a_judge_says_and_never_writes_a_mask(places, policy):
     model = tiny_model()
     request = Request(Session(model.transformer.new_cache()), policy_named(policy, SPEC), Budget(24))
