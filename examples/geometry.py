@@ -15,8 +15,8 @@ class Circle:
         """Return the area of the circle."""
         return math.pi * self.radius**2
 
-    def to_dict(self):
-        """Return the circle as a dictionary."""
+    def __repr__(self):
+        """Return the circle as text."""
         
 
     def contains(self, x, y):

@@ -29,7 +29,7 @@ def file(tmp_path):
         (["complete", "{file}"], "Name one position with --at LINE:COL."),
         (["complete", "{file}", "--at", "1:1", "--at", "1:2"], "--at is given more than once."),
         (["complete", "{file}", "--at", "9:1"], "there is no line 9."),
-        (["complete", "{file}", "--at", "1:1", "--policy", "magic"], "'magic' is not one of"),
+        (["complete", "{file}", "--at", "1:1", "--policy", "magic"], "There is no policy 'magic'"),
         (["complete", "{file}", "--at", "1:1", "--max-tokens", "0"], "'max_tokens' is a whole number from 1"),
         (["complete", "{file}", "--at", "1:1", "--deadline", "-5"], "'deadline_ms' is a whole number from 1"),
         (["complete", "{file}", "--at", "1:1", "--extent", "page"], "'page' is not one of"),
