@@ -97,8 +97,9 @@ def step(
     if request.trace is not None:
         request.trace.denoised(len(request.written), canvas, predicted, probability, committed)
     progress.step += 1
-    if request.remasker is not None and _remask(request, canvas, predicted):
-        progress.steps = min(progress.steps + 1, MOST_EXTRA * len(canvas) + progress.first_steps)
+    limit = progress.first_steps + MOST_EXTRA * len(canvas)
+    if request.remasker is not None and progress.step < limit and _remask(request, canvas, predicted):
+        progress.steps = min(progress.steps + 1, limit)  # the last pass of all is not judged: it ends the canvas
 
 
 def _remask(request: Request, canvas: Canvas, predicted: Tensor) -> bool:
