@@ -7,7 +7,6 @@ Knows tensors by name; knows neither network nor data.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from remask.contract.errors import InputError, StorageError
+from remask.contract.errors import InputError
+from remask.engine.training.folders import new_folder
 
 FORMAT = 1
 KEPT = 2  # the newest checkpoints of a run that stay
@@ -37,24 +37,11 @@ class Checkpoint:
 def save(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint below `folder` and forget the oldest. Raises StorageError; the older ones then stay."""
     final = folder / f"step-{checkpoint.facts['step']:07d}"
-    unfinished = folder / f".{final.name}.{os.getpid()}"
-    try:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
+    with new_folder(final, replace=True) as unfinished:
         save_file({n: t.detach().contiguous().cpu() for n, t in checkpoint.learned.items()}, unfinished / LEARNED)
         save_file({n: t.detach().contiguous().cpu() for n, t in checkpoint.optimizer.items()}, unfinished / STATE)
         facts = checkpoint.facts | {"format": FORMAT}
         (unfinished / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        if final.exists():
-            shutil.rmtree(final)
-        os.replace(unfinished, final)
-    except (OSError, SafetensorError) as error:
-        raise StorageError(
-            f"The checkpoint cannot be written to {folder}: {getattr(error, 'strerror', None) or error}.",
-            advice="Free some space and start the run again: it goes on from its last checkpoint.",
-        ) from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     for old in whole(folder)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return final
