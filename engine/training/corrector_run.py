@@ -23,8 +23,8 @@ from remask.engine.training import checkpoints
 from remask.engine.training.corpus.store import Corpus, SplitRows, load_corpus
 from remask.engine.training.corrector import CorrectorPlan, Progress, train_corrector
 from remask.engine.training.drafts import DraftOptions, Drafts
+from remask.engine.training.finished import Run, read_run
 from remask.engine.training.network import LORA_A, LORA_B, Network
-from remask.engine.training.runs import Run, read_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,11 +29,11 @@ from remask.engine.models.shards import SUMS
 from remask.engine.models.spec import ModelSpec
 from remask.engine.training.card import Card, render_card
 from remask.engine.training.figures import Column, read_figures
+from remask.engine.training.finished import Run, read_run
 from remask.engine.training.folders import new_folder, refuse_filled, write_sums
 from remask.engine.training.hardware import describe_hardware
 from remask.engine.training.network import LORA_A, LORA_B
 from remask.engine.training.quantised import balanced, int8_rows, save_tensors, write_shards
-from remask.engine.training.runs import Run, read_run
 
 BESIDE = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json", "LICENSE")
 CPU = torch.device("cpu")
