@@ -1,7 +1,12 @@
 """What all tests share: private folders for state, and the default model loaded once."""
 
+import os
+
 import hypothesis
 import pytest
+
+# Triton runs kernels on CPU tensors if told so before its first import, and not only the kernels' tests import it.
+os.environ["TRITON_INTERPRET"] = "1"
 
 hypothesis.settings.register_profile("remask", deadline=None)  # a busy machine is not a defect
 hypothesis.settings.load_profile("remask")

@@ -1,10 +1,6 @@
-"""Kernels run in Triton's interpreter: on CPU tensors, one program at a time."""
-
-import os
+"""Kernels run in Triton's interpreter (see the conftest above): on CPU tensors, one program at a time."""
 
 import pytest
-
-os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined: before anything imports one
 
 pytest.importorskip("triton", reason="Triton is not installed (remask[gpu])")
 
