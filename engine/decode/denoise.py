@@ -46,7 +46,9 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
         step(reader, request, canvas, progress, everything=last)
         if spec.expand_id >= 0:
             dropped = {spec.delete_id, spec.expand_id} if last else {spec.delete_id}
-            canvas = resize(canvas, spec.expand_id, dropped)
+            before, canvas = canvas, resize(canvas, spec.expand_id, dropped)
+            if request.remasker is not None and before.filled() != canvas.filled():
+                request.remasker.begin()  # positions are other ones now
     return canvas
 
 

@@ -1,5 +1,7 @@
 """Remasking: what a judge blames is masked again and written right, within bounds, and told to the trace."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from tiny import MASK, SPEC, scripted_model, tiny_model
 
 from remask.contract.messages import Reason
 from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.denoise import denoise
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import POLICIES, policy_named
 from remask.engine.decode.remask import Remasker
@@ -122,3 +125,41 @@ def test_verified_text_is_not_judged(policy):
     assert (
         written(text, errors=[5], policy=policy, judge=False)[0] == written(text, errors=[5], policy=policy)[0] == text
     )
+
+
+class Expanding:
+    """A reader that is surest of an expand token at the first position, and takes down what is forbidden."""
+
+    spec = replace(SPEC, expand_id=65, delete_id=66)
+
+    def __init__(self):
+        self.forbidden = []
+
+    def predict(self, request, canvas):
+        self.forbidden.append(set(request.remasker.forbidden))
+        scores = torch.zeros(int(canvas.open.sum()), MASK + 1)
+        scores[:, 70] = 5.0
+        if len(self.forbidden) == 1:
+            scores[0, 65] = 20.0
+        return scores
+
+
+class Forbids:
+    """A judge that forbids the guess at the second position, once."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def check(self, written, pieces, committed):
+        self.asked += 1
+        return Finding((), (1,), "once") if self.asked == 1 else None
+
+
+def test_what_is_forbidden_stays_where_it_was_when_a_canvas_changes_its_length():
+    model = tiny_model()
+    request = Request(Session(model.transformer.new_cache()), policy_named("one_by_one", SPEC), Budget(9))
+    request.remasker = Remasker(Forbids(), model.decode)
+    reader = Expanding()
+    denoise(reader, request, Canvas(3, MASK), lambda run: False)
+    assert request.remasker.judge.asked > 1
+    assert reader.forbidden[1] == set()
