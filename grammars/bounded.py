@@ -7,7 +7,7 @@ hold the interpreter all the while: who asks them for a whole document holds up 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from remask.grammars.language import Grammar, GrammarError
@@ -41,21 +41,33 @@ def parse_bounded(grammar: Grammar, source: bytes) -> Tree:
 
 
 def matches_at(query: Query, root: Node, start: int, end: int) -> list[dict[str, list[Node]]]:
-    """The captures of each match that meets these bytes; none at all where the look takes too long."""
+    """The captures of each match whose pattern begins at a node that holds the byte `start` or the last before `end`.
+
+    None at all where the look takes too long. The nodes are found by descending and each is queried by itself: a query
+    of the whole tree takes time with the square of a node's children, and asking it to stop crashes the interpreter
+    (`progress_callback` of py-tree-sitter 0.26.1's QueryCursor).
+    """
     from tree_sitter import QueryCursor
 
-    cursor = QueryCursor(query)
-    cursor.set_byte_range(start, end)
     is_up = _alarm(QUERY_WITHIN_S)
-    stopped = False
+    nodes = {node.id: node for at in (start, max(start, end - 1)) for node in _holding(root, at, is_up)}
+    found: list[dict[str, list[Node]]] = []
+    for node in nodes.values():
+        cursor = QueryCursor(query)
+        cursor.set_max_start_depth(0)
+        found += [captures for _, captures in cursor.matches(node)]
+        if is_up():
+            return []
+    return found
 
-    def progress(*_: object) -> bool:
-        nonlocal stopped
-        stopped = stopped or is_up()
-        return stopped
 
-    found = [captures for _, captures in cursor.matches(root, lambda *_: True, progress)]
-    return [] if stopped else found
+def _holding(root: Node, at: int, is_up: Callable[[], bool]) -> Iterator[Node]:
+    """The nodes that hold the byte, or begin behind it where nothing does, from the root down."""
+    cursor = root.walk()
+    yield root
+    while not is_up() and cursor.goto_first_child_for_byte(at) is not None:
+        if cursor.node is not None:
+            yield cursor.node
 
 
 def _alarm(within_s: float) -> Callable[[], bool]:

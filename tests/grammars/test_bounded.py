@@ -9,6 +9,7 @@ import pytest
 from remask.grammars import Grammar, GrammarError, bounded, grammars
 from remask.grammars.bounded import matches_at, parse_bounded
 from remask.grammars.functions import functions_near
+from tests.support.samples import SAMPLES
 
 PIECES = ("(", "{", "[", "\\\n", "<", '"', "def f(", "x = ", "`${", "/*", "#", "if (", "\n ")
 SIZE = 10_000
@@ -61,3 +62,16 @@ def test_matches_are_those_of_the_query() -> None:
     root = parse_bounded(grammar, source).root_node
     found = matches_at(grammar.function_query, root, 17, 18)
     assert [match["function"][0].start_byte for match in found] == [0, 13]
+
+
+@pytest.mark.parametrize("line", ["x = \n", "x = 1\n", "x;\n", "}\n", "\n"])
+@pytest.mark.parametrize("grammar", grammars(), ids=lambda grammar: grammar.name)
+def test_a_function_before_many_short_lines_is_found_and_the_process_lives(grammar: Grammar, line: str) -> None:
+    """A query that reports its progress crashed the interpreter on many nodes side by side."""
+    prefix, body, suffix = SAMPLES[grammar.name].parts
+    source = (prefix + body + suffix + line * 300).encode()
+    root = parse_bounded(grammar, source).root_node
+    start = len(prefix.encode())
+    assert any(f.body.start_byte <= start < f.body.end_byte for f in functions_near(grammar, root, start))
+    for at in range(start, len(source), 97):
+        functions_near(grammar, root, at)

@@ -83,17 +83,34 @@ async def test_an_engine_that_never_answers_ends_with_the_time(inside: Any, monk
 
 
 async def test_requests_cancelled_while_they_wait_are_never_begun(inside: Any) -> None:
-    """Report 27."""
-    client = await started(inside, "1", "x = ")
+    """Report 27. They wait for a fill: one that came while nothing ran would begin before its cancellation is read."""
+    client = await inside("")
+    filling = asyncio.Event()
+
+    async def answer(request: CompletionRequest) -> CompletionResult:
+        if request.purpose is Purpose.FILL and not filling.is_set():
+            filling.set()
+            await client.release.wait()
+        return CompletionResult(text="return 1", reason=Reason.END, language="python")
+
+    client.engine = FakeEngine(answer)
+    await client.initialize(options={"deadlineMs": 60_000})
+    client.open(URI, "def f():\n    pass\n\n" + "x = \n" * 71)
+    argument = {"uri": URI, "position": {"line": 1, "character": 4}, "apply": False}
+    _, filled = client.start_request("workspace/executeCommand", {"command": "remask.fill", "arguments": [argument]})
+    await filling.wait()
     waiting = []
-    for number in range(70):
-        identity, answer = client.start_completion(URI, 0, 4, **INVOKED)
-        waiting.append(answer)
+    for number in range(71):
+        identity, ghost = client.start_completion(URI, 3 + number, 4, **INVOKED)
+        waiting.append(ghost)
         if number % 2:
             client.notify("$/cancelRequest", {"id": identity})
-    for answer in waiting:
-        await answer
-    assert len(client.engine.requests) <= 36
+    await client.let_go()
+    for ghost in waiting:
+        await ghost
+    assert (await filled)["result"]["candidates"]
+    begun = [r.prefix.count("\n") - 3 for r in client.engine.requests if r.purpose is Purpose.COMPLETE]
+    assert set(begun) == {70}, "of those that were not cancelled, the newest"
     assert client.engine.most == 1
 
 
