@@ -52,3 +52,16 @@ def is_declaration(grammar: Grammar, root: Node, function: Node) -> bool:
         return False
     found = matches_at(query, root, function.start_byte, function.start_byte + 1)
     return any(node == function for match in found for node in match.get("function", ()))
+
+
+def docstring_of(grammar: Grammar, body: Node) -> Node | None:
+    """The statement at the start of a body that says what it is for, in languages that have such; comments may precede.
+
+    Only a statement that is nothing else counts.
+    """
+    wanted = grammar.definitions.docstring
+    first = next((node for node in body.named_children if "comment" not in node.type), None) if wanted else None
+    if first is None:
+        return None
+    inner = first.named_children
+    return first if first.type == wanted or (len(inner) == 1 and inner[0].type == wanted) else None

@@ -15,7 +15,17 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from remask.contract.errors import InputError
-from remask.grammars.indentation import FOUR
+from remask.grammars.rules import (
+    NO_DEFINITIONS,
+    NO_NAMES,
+    DefinitionRules,
+    GateRules,
+    NameRules,
+    NodeRules,
+    ParserRule,
+    PlaceholderRules,
+    TextRules,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Query, Tree
@@ -25,94 +35,6 @@ T = TypeVar("T")
 
 class GrammarError(InputError):
     """A grammar file or its parser cannot be used; judging is off for this language."""
-
-
-@dataclass(frozen=True, slots=True)
-class StringRule:
-    """How one kind of string literal begins and ends; a backslash escapes unless `raw`."""
-
-    open: str
-    close: str
-    lines: bool = False  # may span lines
-    raw: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ParserRule:
-    """The Python package that holds the parser and the function in it that returns the language."""
-
-    package: str
-    function: str = "language"
-
-
-@dataclass(frozen=True, slots=True)
-class TextRules:
-    """What can be told of a text without parsing it."""
-
-    block_opener: str
-    line_comments: tuple[str, ...]
-    block_comments: tuple[tuple[str, ...], ...]
-    strings: tuple[StringRule, ...]
-    function_start: str = ""  # how a line begins that starts a function; asked where indentation makes the blocks
-    offside: bool = False
-    line_join: str = ""
-    skip: tuple[str, ...] = ()  # regular expressions of further literals that hold no code
-    statement_words: tuple[str, ...] = ()
-    clause_words: tuple[str, ...] = ()
-    indent: str = FOUR  # one level, in a file that shows none
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceholderRules:
-    """Statements that stand for code to come; regular expressions but for `words`, compared without regard to case."""
-
-    words: tuple[str, ...] = ()  # whole statements
-    calls: tuple[str, ...] = ()  # with any arguments, or none
-    messages: tuple[str, ...] = ()  # where a text behind it says that something is to do or not implemented
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRules:
-    """Tree-sitter queries: `@function` with its `@body`, every `@statement`, and functions that never get a body.
-
-    `blocks` names the nodes whose children are statements.
-    """
-
-    functions: str
-    statements: str
-    blocks: tuple[str, ...]
-    declarations: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NameRules:
-    """Where names are defined and used; `engine/judge/scope.py` reads it, docs/grammars.md describes the entries."""
-
-    identifiers: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
-    binds: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    inherits: tuple[str, ...] = ()
-    open: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
-    builtins: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GateRules:
-    """How the end gate judges this language; see docs/grammars.md."""
-
-    neutral: tuple[str, ...]
-    endings: tuple[str, ...]
-    leading: tuple[str, ...] = ()
-    wrapper: str = ""
-    layout: bool = False
-    compiler: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +49,8 @@ class Grammar:
     placeholders: PlaceholderRules
     nodes: NodeRules
     gate: GateRules
-    names: NameRules = NameRules()
+    names: NameRules = NO_NAMES
+    definitions: DefinitionRules = NO_DEFINITIONS
     declaration_extensions: tuple[str, ...] = ()  # of files that hold no function bodies
 
     def __hash__(self) -> int:
@@ -259,7 +182,8 @@ def _check_values(grammar: Grammar, source: str) -> None:
     if not grammar.text.indent or grammar.text.indent.strip(" \t"):
         raise GrammarError(f"The grammar {source} has an indentation that is not white space: {grammar.text.indent!r}.")
     words = grammar.placeholders
-    for pattern in (*grammar.text.skip, grammar.text.function_start, *words.calls, *words.messages):
+    text, imports = grammar.text, grammar.definitions.imports
+    for pattern in (*text.skip, text.function_start, *words.calls, *words.messages, imports):
         try:
             re.compile(pattern)
         except re.error as error:

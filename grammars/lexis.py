@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from remask.grammars.indentation import indent_of
-from remask.grammars.language import Grammar, StringRule
+from remask.grammars.language import Grammar
+from remask.grammars.rules import StringRule
 
 TAB = 8  # columns; as CPython counts them
 

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
 def name_of(node: Node, source: bytes) -> str:
     """The name that a definition gives, or nothing: lambdas have none. `source` is what was parsed."""
     found: Node | None = node
-    while found is not None and found.type not in ("identifier", "field_identifier", "property_identifier"):
-        inner = found.child_by_field_name("name") or found.child_by_field_name("declarator")
-        if inner is None or inner.child_count == 0:
-            found = inner
-            break
-        found = inner
+    while found is not None and found.child_count:
+        found = found.child_by_field_name("name") or found.child_by_field_name("declarator")
     return source[found.start_byte : found.end_byte].decode("utf-8", "replace") if found is not None else ""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remask.contract.messages import Snippet
+from remask.grammars import Grammar
 from remask.lsp_server.definitions import imported_names
 from remask.lsp_server.index import Index
 
@@ -40,6 +41,7 @@ class Here:
     path: Path | None
     text: str
     row: int
+    grammar: Grammar | None = None  # of its language
 
 
 def choose(
@@ -79,7 +81,7 @@ def _candidates(
 
 def _defined(here: Here, index: Index, root: str) -> Iterator[Snippet]:
     count = 0
-    names = imported_names(here.text)
+    names = imported_names(here.grammar, here.text) if here.grammar else []
     for name in names:
         found = sorted(index.find(name, here.path), key=lambda pair: pair[0].stem not in names)
         shown = next((pair for pair in found if not index.hides(pair[0])), None)

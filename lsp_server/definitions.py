@@ -1,7 +1,7 @@
 """The definitions in a file, as short texts that say what they are and how they are called. Knows trees, no language.
 
-A definition is a named node of the outer levels of a tree whose kind says so; of a function its signature and the
-beginning of its documentation are kept, of anything else its first lines.
+What defines a name, and how a file says what it wants of others, stands in the table `definitions` of its grammar. Of
+a function the signature and the beginning of its documentation are kept, of anything else its first lines.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
 from remask.grammars.bounded import parse_bounded
+from remask.grammars.functions import docstring_of
 from remask.grammars.names import name_of
 from remask.grammars.source import encode
 
@@ -21,17 +24,11 @@ if TYPE_CHECKING:
 
 MAX_LINES = 10
 MAX_CHARACTERS = 500
+MAX_IMPORT_LINES = 50  # of one list of names in brackets
+_IMPORTS_WITHIN = 20_000  # characters
 _DEPTH = 5
-_KIND = re.compile(
-    r"(variable|function|method|class|struct|interface|enum|trait|type|record|module|union|const|impl|namespace)"
-)
-_SORT = re.compile(r"_(definition|declaration|item|specifier|spec|declarator|alias)$")
-_INSIDE = re.compile(
-    r"body|_list$|declaration|definition|item|specifier|export|decorated|impl|template|linkage|^block$"
-)
-_IMPORT = re.compile(r"^[ \t]*+(?:from\b|import\b|use\b|using\b|#[ \t]*include\b|export\b.*\bfrom\b|.*\brequire\()")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_CALLED = re.compile(r"(?<!\w)([A-Za-z_]\w*+)[ \t]*+!?\(")  # no way back: a word may be 100 KB of hex digits
+_WORD = re.compile(r"[^\W\d]\w*")
+_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +42,75 @@ class Definition:
 def definitions(grammar: Grammar, text: str) -> Iterator[Definition]:
     """The definitions of a file, in its order. Raises GrammarError."""
     source = encode(text)
-    yield from _walk(parse_bounded(grammar, source).root_node, source, 0)
+    yield from _walk(grammar, parse_bounded(grammar, source).root_node, source, 0)
 
 
-def imported_names(text: str) -> list[str]:
-    """Names that a file imports, in its order: the words of the lines that import."""
+def imported_names(grammar: Grammar, text: str) -> list[str]:
+    """Names that a file imports, in its order: the words of the lines that import, and of the brackets they open."""
     found: dict[str, None] = {}
-    for line in text[:20_000].split("\n"):
-        if _IMPORT.match(line):
+    begins = _import(grammar)
+    lines = iter(text[:_IMPORTS_WITHIN].split("\n"))
+    for line in lines:
+        if begins.match(line):
             found.update(dict.fromkeys(_WORD.findall(line)))
+            if (depth := _depth(line)) > 0:
+                found.update(dict.fromkeys(_words_until_closed(lines, depth)))
     return list(found)
 
 
-def called_names(text: str) -> frozenset[str]:
+def called_names(grammar: Grammar, text: str) -> frozenset[str]:
     """Names that are followed by an opening bracket somewhere in the text."""
-    return frozenset(_CALLED.findall(text))
+    return frozenset(_call(grammar).findall(text))
 
 
-def _walk(node: Node, source: bytes, depth: int) -> Iterator[Definition]:
+def _words_until_closed(lines: Iterator[str], depth: int) -> Iterator[str]:
+    for line in islice(lines, MAX_IMPORT_LINES):
+        yield from _WORD.findall(line)
+        depth += _depth(line)
+        if depth <= 0:
+            return
+
+
+def _depth(line: str) -> int:
+    """How many brackets a line opens and does not close."""
+    return sum(_BRACKETS.get(character, 0) for character in line)
+
+
+@lru_cache(maxsize=32)
+def _import(grammar: Grammar) -> re.Pattern[str]:
+    return re.compile(rf"[ \t]*+(?:{grammar.definitions.imports or '(?!)'})")
+
+
+@lru_cache(maxsize=32)
+def _call(grammar: Grammar) -> re.Pattern[str]:
+    mark = re.escape(grammar.definitions.call_mark)
+    # No way back: a word may be 100 KB of hex digits.
+    return re.compile(rf"(?<!\w)([^\W\d]\w*+)[ \t]*+(?:{mark})?\(")
+
+
+def _walk(grammar: Grammar, node: Node, source: bytes, depth: int) -> Iterator[Definition]:
+    rules = grammar.definitions
     for child in node.named_children:
-        if _SORT.search(child.type) and _KIND.search(child.type) and (name := name_of(child, source)):
-            yield Definition(name, _shown(child, source))
-        if depth < _DEPTH and _INSIDE.search(child.type):
-            yield from _walk(child, source, depth + 1)
+        if _defines(rules.named, child) and (name := name_of(child, source)):
+            yield Definition(name, _shown(grammar, child, source))
+        if depth < _DEPTH and child.type in rules.within:
+            yield from _walk(grammar, child, source, depth + 1)
 
 
-def _shown(node: Node, source: bytes) -> str:
+def _defines(named: tuple[str, ...], node: Node) -> bool:
+    if node.type in named:
+        return True
+    fields = (entry.partition(".")[2] for entry in named if entry.startswith(f"{node.type}."))
+    return any(node.child_by_field_name(field) is not None for field in fields)
+
+
+def _shown(grammar: Grammar, node: Node, source: bytes) -> str:
     body = node.child_by_field_name("body")
     start = source.rfind(b"\n", 0, node.start_byte) + 1
     start = start if not source[start : node.start_byte].strip() else node.start_byte
     end = node.end_byte
-    if body is not None and _is_code(node):
-        first = body.named_children[0] if body.named_child_count else None
-        documented = first is not None and "string" in (first.type, *(c.type for c in first.named_children[:1]))
-        end = first.end_byte if first is not None and documented else body.start_byte
+    if body is not None and node.type in grammar.definitions.code:
+        documentation = docstring_of(grammar, body)
+        end = documentation.end_byte if documentation is not None else body.start_byte
     lines = source[start:end].decode("utf-8", "replace").rstrip().rstrip("{").rstrip().split("\n")
     return "\n".join(lines[:MAX_LINES])[:MAX_CHARACTERS]
-
-
-def _is_code(node: Node) -> bool:
-    return "function" in node.type or "method" in node.type

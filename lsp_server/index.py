@@ -121,10 +121,11 @@ class Index:
                 return
             text = "" if self._hides(path, False) else _read(path)
             found = tuple(definitions(grammar, text))[:MAX_DEFINITIONS] if text else ()
+            file = _File(found, called_names(grammar, text)) if text else None
         except (OSError, ValueError, GrammarError, RecursionError) as error:
             log.debug("a file is not indexed (%s)", type(error).__name__)
-            text, found = "", ()
-        self._replace(path, _File(found, called_names(text)) if text else None)
+            file = None
+        self._replace(path, file)
         self._stop.wait(REST_S)
 
     def _replace(self, path: Path, file: _File | None) -> None:

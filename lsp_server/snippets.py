@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from remask.contract.messages import MAX_CONTEXT_CHARACTERS, Snippet
 from remask.grammars import grammar_for_path
 from remask.lsp_server.choose import Here, Other, choose
+from remask.lsp_server.context import known_grammar
 from remask.lsp_server.document import Change, Document
 from remask.lsp_server.documents import Event, key_of
 from remask.lsp_server.folders import file_behind, path_of
@@ -165,7 +166,7 @@ class Snippets:
             return
         path = path_of(document.uri)
         folder = workspace.folders.holding(path) if path else None
-        here = Here(path, document.normalised, self._rows.get(key, 0))
+        here = Here(path, document.normalised, self._rows.get(key, 0), known_grammar(document.language))
         characters = min(workspace.options.context_characters, MAX_CONTEXT_CHARACTERS)
         others = self._others(key, document)
         edits = [line for mark, line in self._edits if not mark.startswith(f"{key}:")]

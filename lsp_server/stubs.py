@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
-from remask.grammars.functions import Function, is_declaration
+from remask.grammars.functions import Function, docstring_of, is_declaration
 from remask.grammars.indentation import indent_of, indent_unit, line_at, line_indent
 from remask.grammars.placeholders import is_placeholder
 from remask.lsp_server.parsed import MAX_CHARACTERS, Parsed, Stub, parsed
@@ -38,10 +38,11 @@ def stub_of(tree: Parsed, function: Function) -> Stub | None:
     """The function as a stub; None if its body has other code."""
     body = function.body
     offside = tree.grammar.text.offside
-    statements = _statements(body)
+    statements = _statements(body, tree.grammar.nodes.lists)
     comments = [node for node in statements if "comment" in node.type]
     code = [node for node in statements if "comment" not in node.type]
-    docstring = code.pop(0) if code and offside and _is_string(code[0]) else None
+    docstring = docstring_of(tree.grammar, body)
+    code = code[1:] if docstring is not None else code
     if len(code) > 1 or (code and not is_placeholder(tree.grammar, tree.text_of(code[0]))):
         return None
     if offside and not statements:
@@ -106,16 +107,11 @@ def _unit(tree: Parsed) -> str:
     return indent_unit(tree.text, tree.grammar.text.indent)
 
 
-def _statements(body: Node) -> list[Node]:
+def _statements(body: Node, lists: tuple[str, ...]) -> list[Node]:
     nodes: list[Node] = []
     for child in body.named_children:
-        nodes += child.named_children if child.type == "statement_list" else [child]
+        nodes += child.named_children if child.type in lists else [child]
     return nodes
-
-
-def _is_string(node: Node) -> bool:
-    inner = node.named_children
-    return node.type == "string" or (len(inner) == 1 and inner[0].type == "string")
 
 
 def _begins_line(tree: Parsed, node: Node) -> bool:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from remask.grammars.language import Grammar, NameRules
+from remask.grammars.language import Grammar
 from remask.grammars.names import name_of
+from remask.grammars.rules import NameRules
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree

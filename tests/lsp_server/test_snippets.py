@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from remask.contract.messages import CompletionRequest
+from remask.grammars import grammar_for_language
 from remask.lsp_server import snippets
 from remask.lsp_server.choose import Here, Other, choose, jaccard
 from remask.lsp_server.index import MAX_BYTES, Index
+
+PYTHON = grammar_for_language("python")
 
 
 def test_jaccard() -> None:
@@ -66,7 +69,7 @@ def test_the_index_of_a_folder(folder: Path) -> None:
 
 def test_the_choice_is_bounded_and_in_order(folder: Path) -> None:
     index = indexed(folder)
-    here = Here(folder / "use.py", "from shapes import area\n" + "total = total + 1\nwhole = 5\n" * 3, 2)
+    here = Here(folder / "use.py", "from shapes import area\n" + "total = total + 1\nwhole = 5\n" * 3, 2, PYTHON)
     others = [Other("one.py", "total = total + 1\nwhole = 5\nlast = 1\n", 0)]
     far = time.monotonic() + 60
     chosen = choose(here, others, ["+ x = 1"], index, 5_000, far, f"{folder.as_posix()}/")
@@ -267,7 +270,7 @@ async def test_what_the_index_still_holds_is_judged_when_it_is_chosen(folder: Pa
     index.start()
     index.read([folder])
     assert await asyncio.to_thread(index.settled.wait, 20)
-    here = Here(folder / "use.py", "from shapes import area\n", 0)
+    here = Here(folder / "use.py", "from shapes import area\n", 0, PYTHON)
     far = time.monotonic() + 60
     assert choose(here, [], [], index, 5_000, far)
     hidden |= {"shapes.py", "near.py", ".env.py"}

@@ -7,7 +7,7 @@ from samples import SAMPLES
 
 from remask.engine.judge.names import NamesJudge
 from remask.grammars import grammar_for_language
-from remask.grammars.language import NameRules
+from remask.grammars.rules import NameRules
 
 
 def unknown(language, prefix, draft, suffix="", **options):
