@@ -116,7 +116,7 @@ class PlainTransformer:
         """[group * T, context + T] bool, or None where everything is visible."""
         if step.mask is None:
             return None
-        visible = step.mask.new_ones(len(step.tokens), context)
+        visible = step.mask.new_ones(len(step.tokens), context + len(step.tokens) - step.mask.shape[1])
         return torch.cat([visible, step.mask], dim=1).repeat(self.shape.heads // self.shape.kv_heads, 1)
 
 

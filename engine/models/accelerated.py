@@ -66,6 +66,8 @@ class AcceleratedTransformer(Transformer):
     @torch.inference_mode()
     def forward(self, step: Pass, cache: KVCache) -> Tensor:
         """As `Transformer.forward`."""
+        if step.mask is not None and step.mask.shape[1] > len(step.tokens):
+            return super().forward(step, cache)  # the kernel's masks are of the pass's own tokens
         eps = self.shape.norm_eps
         cache.reserve(len(step.tokens))
         around = self._around(step, cache)

@@ -55,7 +55,7 @@ class _Model(ctypes.Structure):
 
 class _Step(ctypes.Structure):
     _fields_ = (
-        *((name, c_int32) for name in ("tokens", "context", "capacity", "threads")),
+        *((name, c_int32) for name in ("tokens", "context", "capacity", "threads", "masked")),
         *((name, c_void_p) for name in ("mask", "cosine", "sine", "cache", "x", "scratch")),
     )
 
@@ -116,7 +116,7 @@ class NativeTransformer(Transformer):
         with self._lock:
             model = ctypes.byref(self._model)
             self._reserve(self._library.remask_scratch(model, count, cache.length, threads))
-            sizes = (count, cache.length, cache.capacity, threads)
+            sizes = (count, cache.length, cache.capacity, threads, 0 if mask is None else mask.shape[1])
             places = (mask, cosine, sine, cache.entries, x, self._scratch)
             values = _Step(*sizes, *(None if place is None else place.data_ptr() for place in places))
             self._library.remask_pass(model, ctypes.byref(values))

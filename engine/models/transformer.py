@@ -27,7 +27,8 @@ class Pass:
     """One forward pass: what is read, where it stands, and who of the new tokens sees whom.
 
     tokens, positions: [T] int64. mask: [T, T] bool (row sees column) or None where all see all; every
-    new token sees the whole valid context besides.
+    new token sees the whole valid context besides. A mask [T, S + T] also says who sees the last S valid entries:
+    those of other branches behind a shared context.
     """
 
     tokens: Tensor
@@ -172,7 +173,7 @@ class Transformer:
             return None
         count, group = len(step.tokens), self.shape.heads // self.shape.kv_heads
         mask = torch.zeros(group, count, cache.length + count, dtype=cache.dtype, device=self.device)
-        mask[:, :, cache.length :].masked_fill_(~step.mask, -torch.inf)
+        mask[:, :, -step.mask.shape[1] :].masked_fill_(~step.mask, -torch.inf)
         return mask.flatten(0, 1)
 
 

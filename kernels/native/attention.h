@@ -10,8 +10,8 @@
 #include "product.h"
 
 typedef struct {
-    int tokens, context, group, head_dim;
-    const uint8_t *mask; /* [tokens][tokens] or NULL */
+    int tokens, context, masked, group, head_dim;
+    const uint8_t *mask; /* [tokens][masked], of the last keys, or NULL */
 } View;
 
 static inline float wide(uint16_t bits) {
@@ -52,9 +52,10 @@ static float soften(float *scores, int keys, float root) {
 }
 
 static void hide(const View *v, int row, float *scores) {
-    const uint8_t *mask = v->mask + (long)(row / v->group) * v->tokens;
-    for (int j = 0; j < v->tokens; j++)
-        if (!mask[j]) scores[v->context + j] = -INFINITY;
+    const uint8_t *mask = v->mask + (long)(row / v->group) * v->masked;
+    int first = v->context + v->tokens - v->masked;
+    for (int j = 0; j < v->masked; j++)
+        if (!mask[j]) scores[first + j] = -INFINITY;
 }
 
 /* Where pair p (two neighbours of the head's values) of key j lies in a block of 32 keys, in units of a pair. */

@@ -28,8 +28,8 @@ typedef struct {
 } Model;
 
 typedef struct {
-    int32_t tokens, context, capacity, threads;
-    const uint8_t *mask;      /* [tokens][tokens], or NULL where all see all */
+    int32_t tokens, context, capacity, threads, masked;
+    const uint8_t *mask;      /* [tokens][masked]: the last keys, all of the pass among them; NULL where all see all */
     const float *cosine, *sine; /* [tokens][head_dim / 2] */
     uint16_t *cache; /* [layers][kv_heads][capacity / 32][64 * padded head_dim] bfloat16: see attention.h */
     float *x;                 /* [tokens][width] in and out */
@@ -161,7 +161,7 @@ static void place(const Model *m, const Layer *l, const Step *p, uint16_t *cache
 static void attend(const Model *m, const Step *p, const uint16_t *cache, Scratch *s) {
     int dim = m->head_dim, wide_dim = padded(dim, 32), group = m->heads / m->kv_heads, many = p->tokens * group;
     int rows = padded(many, 16), all = padded(p->context + p->tokens, 32);
-    View view = {p->tokens, p->context, group, dim, p->mask};
+    View view = {p->tokens, p->context, p->masked, group, dim, p->mask};
 #pragma omp for
     for (int i = 0; i < m->kv_heads * rows / 16; i++) {
         int h = i / (rows / 16), row = i % (rows / 16) * 16, count = many - row < 16 ? many - row : 16;

@@ -90,6 +90,24 @@ def test_a_row_does_not_depend_on_the_rows_beside_it():
 
 
 @compiled
+@pytest.mark.parametrize("shared", [1, 30, 70])
+def test_a_mask_wider_than_the_pass_hides_older_entries(shared):
+    """Of 40 entries behind a shared context every row sees its own third, as in the plain pass."""
+    native, plain = pair(WIDE)
+    ours, theirs = native.new_cache(), plain.new_cache()
+    behind, rows = [(5 * i) % 256 for i in range(40)], torch.tensor([3, 9, 27, 81])
+    for tokens, start in (([(7 * i) % 256 for i in range(shared)], 0), (behind, shared)):
+        for transformer, cache in ((native, ours), (plain, theirs)):
+            transformer.forward(Pass.causal(tokens, start, CPU), cache)
+            cache.advance(len(tokens))
+    mask = (torch.arange(44)[None] % 3 == torch.arange(4)[:, None] % 3) | (
+        torch.arange(44) == 40 + torch.arange(4)[:, None]
+    )
+    step = Pass(rows, torch.full((4,), shared + 40), mask)
+    close(native.logits(native.forward(step, ours)), plain.logits(plain.forward(step, theirs)))
+
+
+@compiled
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads):
     native, _ = pair(WIDE)

@@ -83,6 +83,22 @@ def test_several_canvases_in_one_pass_equal_each_alone(transformer):
     torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-5)
 
 
+def test_branches_go_on_over_passes_and_never_see_each_other(transformer):
+    """Their entries lie mixed behind the shared context; a mask wider than the pass hides those of the others."""
+    cache = transformer.new_cache()
+    transformer.forward(Pass.causal([1, 2, 3, 4, 5], 0, CPU), cache)
+    cache.advance(5)
+    first = torch.tensor([6, 7, 8, 9])  # branch a: 6 8; branch b: 7 9
+    apart = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]]).bool()
+    transformer.forward(Pass(first, torch.tensor([5, 5, 6, 6]), apart), cache)
+    cache.advance(4)
+    later = torch.tensor([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]).bool()
+    together = transformer.forward(Pass(torch.tensor([10, 11]), torch.tensor([7, 7]), later), cache)
+    for row, branch in enumerate(([6, 8, 10], [7, 9, 11])):
+        alone = transformer.forward(Pass.causal([1, 2, 3, 4, 5, *branch], 0, CPU), transformer.new_cache())
+        torch.testing.assert_close(together[row], alone[-1], atol=1e-4, rtol=1e-4)
+
+
 def test_canvas_pass_leaves_the_cache_as_it_was(transformer):
     cache = transformer.new_cache()
     transformer.forward(Pass.causal([1, 2, 3], 0, CPU), cache)
