@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.engine.models.kv import GROWTH, KVCache
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Layer, Pass, Transformer
+from remask.engine.models.transformer import Layer, Pass, Taps, Transformer
 
 PAGE = 64  # tokens; a tile of keys
 OLDEST = (8, 0)  # compute capability: bfloat16 products in hardware
@@ -64,10 +64,10 @@ class AcceleratedTransformer(Transformer):
         self._attention, self._rms_norm, self._rotary = attention, rms_norm.rms_norm, rotary.rotary
 
     @torch.inference_mode()
-    def forward(self, step: Pass, cache: KVCache) -> Tensor:
+    def forward(self, step: Pass, cache: KVCache, taps: Taps | None = None) -> Tensor:
         """As `Transformer.forward`."""
         if step.mask is not None and step.mask.shape[1] > len(step.tokens):
-            return super().forward(step, cache)  # the kernel's masks are of the pass's own tokens
+            return super().forward(step, cache, taps)  # the kernel's masks are of the pass's own tokens
         eps = self.shape.norm_eps
         cache.reserve(len(step.tokens))
         around = self._around(step, cache)
@@ -77,6 +77,7 @@ class AcceleratedTransformer(Transformer):
             x += self._mixed(normed, layer, index, cache, around)
             gate, up = F.linear(self._rms_norm(x, layer.mlp_norm, eps), layer.gate_up).chunk(2, dim=-1)
             x += F.linear(F.silu(gate).mul_(up), layer.down)
+            self._behind(index, x, taps)
         return x
 
     def _around(self, step: Pass, cache: KVCache) -> _Around:

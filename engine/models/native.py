@@ -22,7 +22,7 @@ from remask.contract.places import cache_dir, named_dir
 from remask.engine.models.kv import KVCache
 from remask.engine.models.native_kv import NativeCache
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Pass, Transformer, fused
+from remask.engine.models.transformer import Pass, Taps, Transformer, fused
 from remask.kernels.native import build
 
 SWITCH = "REMASK_NATIVE"  # 0 turns the C pass off
@@ -56,7 +56,8 @@ class _Model(ctypes.Structure):
 class _Step(ctypes.Structure):
     _fields_ = (
         *((name, c_int32) for name in ("tokens", "context", "capacity", "threads", "masked")),
-        *((name, c_void_p) for name in ("mask", "cosine", "sine", "cache", "x", "scratch")),
+        *((name, c_void_p) for name in ("mask", "cosine", "sine", "cache")),
+        *((name, c_void_p) for name in ("tap", "push", "tapped", "pushes", "x", "scratch")),
     )
 
 
@@ -85,6 +86,8 @@ class NativeTransformer(Transformer):
         assert library is not None, "ask native_library first"
         assert shape.head_dim <= MOST_DIM
         self.shape = shape
+        self.steering = {}
+        self._push: tuple[Tensor, Tensor] | None = None
         self._library = library
         self._kept: list[Tensor] = []  # what C points into
         self._mlp_width = -(-shape.mlp_width // OUTPUTS) * OUTPUTS  # C takes gate and up by 32 columns each
@@ -104,8 +107,8 @@ class NativeTransformer(Transformer):
         return NativeCache(self.shape)
 
     @torch.inference_mode()
-    def forward(self, step: Pass, cache: KVCache) -> Tensor:
-        """Run one pass behind the cache's valid entries; returns hidden states [T, width] float32."""
+    def forward(self, step: Pass, cache: KVCache, taps: Taps | None = None) -> Tensor:
+        """Run one pass behind the cache's valid entries; returns hidden states [T, width] float32, and fills `taps`."""
         assert isinstance(cache, NativeCache)
         count, threads = len(step.tokens), torch.get_num_threads()
         cache.reserve(count)
@@ -113,14 +116,26 @@ class NativeTransformer(Transformer):
         cosine, sine = angle.cos(), angle.sin()
         mask = None if step.mask is None else step.mask.contiguous()
         x = self._embedding[step.tokens] * self._embedding_scale[step.tokens][:, None]  # [T, width] float32
+        push, pushes = self._push or (None, None)
+        tap = tapped = None
+        if taps is not None:
+            tap = _rows(self.shape.layers, taps.layers)
+            tapped = torch.empty(len(taps.layers), *x.shape)
+            taps.states = list(tapped)
         with self._lock:
             model = ctypes.byref(self._model)
             self._reserve(self._library.remask_scratch(model, count, cache.length, threads))
             sizes = (count, cache.length, cache.capacity, threads, 0 if mask is None else mask.shape[1])
-            places = (mask, cosine, sine, cache.entries, x, self._scratch)
+            places = (mask, cosine, sine, cache.entries, tap, push, tapped, pushes, x, self._scratch)
             values = _Step(*sizes, *(None if place is None else place.data_ptr() for place in places))
             self._library.remask_pass(model, ctypes.byref(values))
         return x
+
+    def steer(self, vectors: Mapping[int, Tensor]) -> None:
+        """As `Transformer.steer`; the vectors are float32, as the activations."""
+        self.steering = {layer: vector.float() for layer, vector in vectors.items()}
+        rows = _rows(self.shape.layers, tuple(vectors))
+        self._push = (rows, torch.stack(list(self.steering.values())).contiguous()) if vectors else None
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
@@ -163,6 +178,13 @@ class NativeTransformer(Transformer):
             return None
         self._kept.append(tensor)
         return tensor.data_ptr()
+
+
+def _rows(layers: int, chosen: Sequence[int]) -> Tensor:
+    """[layers] int32: the place of each layer among the chosen ones, -1 for others."""
+    rows = torch.full((layers,), -1, dtype=torch.int32)
+    rows[list(chosen)] = torch.arange(len(chosen), dtype=torch.int32)
+    return rows
 
 
 def _wider(tensor: Tensor, zeros: tuple[int, ...]) -> Tensor:

@@ -9,7 +9,7 @@ Sources: RMSNorm (Zhang & Sennrich 2019), rotary positions (Su et al. 2021), gro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,6 +62,21 @@ class Pass:
         return cls(torch.tensor(tokens, device=device), torch.arange(start, start + count, device=device), None)
 
 
+class Taps:
+    """What a pass leaves of its way: `states[k]` [T, width] are its hidden states behind the layer `layers[k]`.
+
+    Layers count from 0 and rise.
+    """
+
+    def __init__(self, layers: Sequence[int]) -> None:
+        self.layers = tuple(layers)
+        self.states: list[Tensor] = []
+
+    def stacked(self) -> Tensor:
+        """All states: [T, K, width]."""
+        return torch.stack(self.states, dim=1)
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """Weights of one layer, each [out, in] (norms: [width] or [head_dim], biases: [out]); None what the model lacks.
@@ -82,9 +97,13 @@ class Layer:
 
 
 class Transformer:
-    """Weights and the forward pass; stateless between passes but for the caller's KV cache."""
+    """Weights and the forward pass; stateless between passes but for the caller's KV cache.
+
+    steering: vectors [width] that are added to every hidden state behind a layer, by its number from 0.
+    """
 
     def __init__(self, shape: Shape, weights: Mapping[str, Tensor]) -> None:
+        self.steering: dict[int, Tensor] = {}
         self.shape = shape
         self._embedding = weights["model.embed_tokens.weight"]  # [vocab, width]
         self._head = weights.get("lm_head.weight", self._embedding)  # [vocab, width]
@@ -107,9 +126,13 @@ class Transformer:
         """An empty KV cache that fits this model."""
         return KVCache(self.shape, dtype=self.dtype, device=self.device)
 
+    def steer(self, vectors: Mapping[int, Tensor]) -> None:
+        """Add vectors [width] behind layers from now on; caches that were written without them are not valid."""
+        self.steering = {layer: vector.to(self.device, self.dtype) for layer, vector in vectors.items()}
+
     @torch.inference_mode()
-    def forward(self, step: Pass, cache: KVCache) -> Tensor:
-        """Run one pass behind the cache's valid entries; returns hidden states [T, width].
+    def forward(self, step: Pass, cache: KVCache, taps: Taps | None = None) -> Tensor:
+        """Run one pass behind the cache's valid entries; returns hidden states [T, width], and fills `taps`.
 
         The new entries lie in the cache but are not valid until `cache.advance`.
         """
@@ -121,7 +144,15 @@ class Transformer:
             x += self._attend(rms_norm(x, layer.attention_norm, self.shape.norm_eps), layer, index, turn, mask, cache)
             gate, up = F.linear(rms_norm(x, layer.mlp_norm, self.shape.norm_eps), layer.gate_up).chunk(2, dim=-1)
             x += F.linear(F.silu(gate).mul_(up), layer.down)
+            self._behind(index, x, taps)
         return x
+
+    def _behind(self, layer: int, x: Tensor, taps: Taps | None) -> None:
+        """What is added to the states [T, width] behind a layer, and kept of them; they change further on."""
+        if layer in self.steering:
+            x += self.steering[layer]
+        if taps is not None and layer in taps.layers:
+            taps.states.append(x.clone())
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:

@@ -32,6 +32,9 @@ typedef struct {
     const uint8_t *mask;      /* [tokens][masked]: the last keys, all of the pass among them; NULL where all see all */
     const float *cosine, *sine; /* [tokens][head_dim / 2] */
     uint16_t *cache; /* [layers][kv_heads][capacity / 32][64 * padded head_dim] bfloat16: see attention.h */
+    const int32_t *tap, *push; /* [layers]: the row of tapped, of pushes, for behind each layer, or -1; NULL for none */
+    float *tapped;            /* [rows][tokens][width] out: states behind layers */
+    const float *pushes;      /* [rows][width]: added to all states behind a layer */
     float *x;                 /* [tokens][width] in and out */
     char *scratch;            /* as many bytes as remask_scratch says */
 } Step;
@@ -176,6 +179,18 @@ static void attend(const Model *m, const Step *p, const uint16_t *cache, Scratch
     }
 }
 
+/* What is added and kept behind a layer. */
+static void behind(const Model *m, const Step *p, int layer) {
+    int push = p->push ? p->push[layer] : -1, tap = p->tap ? p->tap[layer] : -1;
+    if (push < 0 && tap < 0) return;
+#pragma omp for
+    for (int t = 0; t < p->tokens; t++) {
+        float *x = p->x + (long)t * m->width;
+        for (int i = 0; push >= 0 && i < m->width; i++) x[i] += p->pushes[(long)push * m->width + i];
+        if (tap >= 0) memcpy(p->tapped + ((long)tap * p->tokens + t) * m->width, x, m->width * sizeof *x);
+    }
+}
+
 void remask_pass(const Model *m, const Step *p) {
     Scratch s;
     char *base = p->scratch + (64 - (uintptr_t)p->scratch % 64) % 64;
@@ -196,6 +211,7 @@ void remask_pass(const Model *m, const Step *p) {
             gated(&l->gate_up, p->tokens, m->mlp_width, s.middle, &s);
             split(s.middle, &l->down, m->eps, p->tokens, &s);
             multiply(&l->down, p->tokens, p->x, 1, &s);
+            behind(m, p, i);
         }
         release_tiles();
     }
