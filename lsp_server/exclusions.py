@@ -184,6 +184,6 @@ def _lines(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
             text = file.read(MAX_IGNORE_BYTES).decode("utf-8-sig", "replace")  # git skips the mark, too
-            return text.splitlines()
+            return text.split("\n")  # as git does: no other line end
     except (OSError, ValueError):
         return []
