@@ -41,8 +41,8 @@ def sentences(total: Mapping[str, int]) -> list[str]:
     known = rates(total)
     return [
         f"{total['offered']} completions offered ({total['shown']} known to be shown)",
-        f"{total['accepted']} accepted whole, {total['partly']} by words or lines, {total['rejected']} passed over"
-        f"{_percent(known['acceptance_rate'])}",
+        f"{total['accepted']} accepted whole, {total['partly']} by words or lines{_percent(known['acceptance_rate'])}",
+        f"{total['typed']} typed by hand as they were offered, {total['rejected']} passed over",
         f"{total['characters_accepted']} of {total['characters_offered']} characters accepted",
         f"{total['characters_kept']} of {total['characters_checked']} still there half a minute later"
         f"{_percent(known['kept_rate'])}",

@@ -28,10 +28,11 @@ from remask.lsp_server.positions import Unit, to_index
 log = logging.getLogger(__name__)
 
 COUNTS = (
-    *("offered", "shown", "accepted", "partly", "rejected"),
+    *("offered", "shown", "accepted", "partly", "typed", "rejected"),
     *("characters_offered", "characters_accepted", "characters_kept", "characters_checked"),
 )
-"""`partly`: accepted by words or lines; `kept` of `checked` characters were still there half a minute later."""
+"""`partly`: accepted by words or lines; `typed`: written by hand exactly as it was offered, so right, but not accepted;
+`rejected`: none of these; `kept` of `checked` characters were still there half a minute later."""
 
 KEPT_AFTER_S = 30.0
 KEPT_DAYS = 400
@@ -119,8 +120,8 @@ class Statistics:
 
     def heard(self, event: Event, document: Document, changes: list[Change]) -> None:
         """A document changed: follow what was offered and accepted in it, and see later how much is still there."""
-        if event is Event.CHANGED and not self._told_of_parts:
-            self._find_parts(document, changes)
+        if event is Event.CHANGED:
+            self._follow(document, changes)
         for taken in [one for one in self._taken if one.document is document]:
             for change in changes:
                 if change.start is not None and change.end is not None and change.end.line < taken.row:
@@ -136,15 +137,13 @@ class Statistics:
         if event in (Event.CLOSED, Event.SAVED):
             self.flush()
 
-    def _find_parts(self, document: Document, changes: list[Change]) -> None:
+    def _follow(self, document: Document, changes: list[Change]) -> None:
         key = key_of(document.uri)
         for number, offer in self._offers.items():
-            if (
-                offer.document == key
-                and not offer.replaced
-                and (characters := offer.following.taken_by(changes, document.unit))
-            ):
-                self._took(number, offer.taken + characters)
+            if offer.document == key and not offer.replaced:
+                characters = offer.following.taken_by(changes, document.unit)
+                if characters and not self._told_of_parts:
+                    self._took(number, offer.taken + characters)
 
     def flush(self) -> None:
         """Add what was counted to the file; where that fails, or another server is at it, with the next flush."""
@@ -160,7 +159,8 @@ class Statistics:
 
     def _settle(self, number: int) -> None:
         offer = self._offers.pop(number)
-        self.counts["rejected"] += not offer.taken
+        if not offer.taken:
+            self.counts["typed" if offer.following.finished else "rejected"] += 1
 
 
 def kept_characters(text: str, now: str) -> int:

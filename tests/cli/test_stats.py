@@ -26,7 +26,8 @@ def test_what_was_counted():
     counted.flush()
     result = CliRunner().invoke(stats)
     assert "4 completions offered (0 known to be shown)" in result.output
-    assert "1 accepted whole, 0 by words or lines, 3 passed over (25%)" in result.output
+    assert "1 accepted whole, 0 by words or lines (25%)" in result.output
+    assert "0 typed by hand as they were offered, 3 passed over" in result.output
     assert datetime.date.today().isoformat() in result.output
     values = json.loads(CliRunner().invoke(stats, ["--json", "--days", "1"]).output)
     assert values["total"]["characters_accepted"] == 4
