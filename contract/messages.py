@@ -127,8 +127,9 @@ class CompletionRequest:
     """Fill the hole between `prefix` and `suffix`, both whole and with line feeds as the only line ends.
 
     `document` names the session that keeps the KV state (a URI or a path). `candidates` is how many different texts
-    are wanted, `context` what may be read of other files, the most useful first. An engine may ignore both. Raises
-    InputError for values outside their bounds.
+    are wanted, `context` what may be read of other files, the most useful first. An engine may ignore both. Without
+    `name_facts` the names of a draft are judged only where that can change what is written. Raises InputError for
+    values outside their bounds.
     """
 
     document: str
@@ -142,6 +143,7 @@ class CompletionRequest:
     purpose: Purpose = Purpose.COMPLETE
     candidates: int = 1
     context: tuple[Snippet, ...] = ()
+    name_facts: bool = True
 
     def __post_init__(self) -> None:
         for name in ("document", "language", "prefix", "suffix", "policy"):
@@ -152,6 +154,8 @@ class CompletionRequest:
         object.__setattr__(self, "extent", _one_of(Extent, "extent", self.extent))
         object.__setattr__(self, "purpose", _one_of(Purpose, "purpose", self.purpose))
         object.__setattr__(self, "context", tuple(_snippet(item) for item in _list("context", self.context)))
+        if not isinstance(self.name_facts, bool):
+            raise InputError(f"'name_facts' is true or false, not {self.name_facts!r:.60}.")
         _bounded("candidates", self.candidates, 1, MAX_CANDIDATES)
         _bounded("max_tokens", self.max_tokens, 1, 4096)
         _bounded("deadline_ms", self.deadline_ms, 1, 600_000)

@@ -216,10 +216,13 @@ class Engine:
         return Remasker(blame, self.model.decode)
 
     def _names(self, grammar: Grammar | None, request: CompletionRequest, *, thorough: bool) -> NamesJudge | None:
-        """The judge of names; where that can change what is shown, installed packages are looked up, too."""
-        if grammar is None:
-            return None
+        """The judge of names; where that can change what is shown, installed packages are looked up, too.
+
+        None where it can change nothing and the request does not ask for it: it costs as much as a pass or two.
+        """
         thorough |= request.candidates > 1 or request.purpose is Purpose.FILL
+        if grammar is None or not (thorough or request.name_facts):
+            return None
         others = (snippet.text for snippet in request.context)
         return NamesJudge(grammar, request.prefix, request.suffix, others, self._packages if thorough else None)
 

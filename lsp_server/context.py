@@ -93,6 +93,7 @@ def build_request(
             deadline_ms=options.deadline_ms,
             candidates=candidates,
             context=context,
+            name_facts=False,  # nobody sees them here
         )
     except InputError:
         return Reason.TOO_LARGE  # its bytes are counted there; all else has been checked

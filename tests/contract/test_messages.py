@@ -48,7 +48,8 @@ def test_a_result_without_facts_of_names_is_read():
         "", "[]", "3", "{", "[" * 100_000, json.dumps(REQUEST | {"extra": 1}), json.dumps({"document": "a"}),
         *(json.dumps(REQUEST | wrong) for wrong in (
             {"prefix": 3}, {"max_tokens": 0}, {"max_tokens": True}, {"max_tokens": 1.5}, {"deadline_ms": -1},
-            {"extent": "page"}, {"candidates": 0}, {"context": 3}, {"context": [{"path": 1, "text": ""}]},
+            {"extent": "page"}, {"candidates": 0}, {"name_facts": 1}, {"context": 3},
+            {"context": [{"path": 1, "text": ""}]},
             {"prefix": "x" * 2_000_001}, {"prefix": "\ud800"},
         )),
     ],

@@ -7,10 +7,11 @@ import pytest
 from tiny import scripted_model, tiny_model
 
 from remask.contract.errors import InputError, StorageError
-from remask.contract.messages import CompletionRequest, Extent, NameFacts, PromptCounts, Reason, Snippet
+from remask.contract.messages import CompletionRequest, Extent, NameFacts, PromptCounts, Purpose, Reason, Snippet
 from remask.engine.api import Engine
 from remask.engine.attempts import Attempt, distinct
 from remask.engine.decode.trace import Trace
+from remask.engine.judge.names import NamesJudge
 from remask.engine.prompt import build_prompt
 from remask.engine.store import DiskStore
 from remask.grammars import GrammarError
@@ -197,6 +198,21 @@ def test_names_that_nothing_defines_are_reported_of_the_draft_and_of_what_is_sho
     assert (result.text, result.reason) == ("y = zorp", Reason.CUT)
     assert (result.names.before, result.names.after) == (1.0, 1.0)  # where the parser is lost, nothing is judged
     assert result.names.unknown == ("zorp",)
+
+
+def test_names_are_not_judged_for_a_keystroke_where_that_changes_nothing(monkeypatch):
+    def judged(trace=None, **fields):
+        asked = []
+        monkeypatch.setattr(NamesJudge, "compare", lambda *_: asked.append(1) or NameFacts())
+        scripted_engine("return zorp", PREFIX, "\n").complete(request(suffix="\n", **fields), trace=trace)
+        return bool(asked)
+
+    assert not judged(name_facts=False)
+    assert judged(), "the command line shows them"
+    assert judged(name_facts=False, candidates=2), "they rank"
+    assert judged(name_facts=False, purpose=Purpose.FILL)
+    assert judged(name_facts=False, trace=Trace())
+    assert judged(name_facts=False, policy="parallel:remask=all")
 
 
 def test_names_from_other_files_are_known():
