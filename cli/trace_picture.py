@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from remask.engine.decode.trace import AnyEvent, Denoised, Prompted, Record, Remasked, Verified
+from remask.engine.decode.events import AnyEvent, Denoised, Prompted, Remasked, Searched, Verified
+from remask.engine.decode.trace import Record
 
 MARGIN = 4  # columns before a row of cells
 MAX_CELL = 24  # columns of one token
@@ -79,6 +80,11 @@ class _Picture:
         if isinstance(event, Verified):
             drafted = f"{event.accepted} of {len(event.ids)} accepted ({event.source})" if event.ids else "no draft"
             return f"after {event.at} tokens: {drafted}"
+        if isinstance(event, Searched):
+            text = f" {self._clean(event.text)}" if event.text else ""
+            value = f", {event.value:.2f} nats" if event.value else ""
+            why = f": {self._clean(event.why, spaces=False)}" if event.why else ""
+            return f"text {event.node} {event.what}{value}{why}{text}"
         kept = "nothing kept, " if not event.kept else "all kept, " if event.kept == event.draft else "a part kept, "
         said = f"{kept}{event.reason}. {event.detail}" if event.reason else event.detail
         return f"{event.judge}: {self._clean(said, spaces=False)}"

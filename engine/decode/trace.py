@@ -9,122 +9,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from remask.contract.errors import InputError
 from remask.contract.messages import CompletionRequest, CompletionResult, PromptCounts
+from remask.engine.decode.events import EVENTS, AnyEvent, Denoised, Judged, Prompted, Remasked, Searched, Verified
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from remask.engine.decode.canvas import Canvas
 
+__all__ = [
+    *("Denoised", "Judged", "Prompted", "Remasked", "Searched", "Verified"),
+    *("AnyEvent", "Record", "Trace", "from_json", "to_json"),
+]
+
 T = TypeVar("T")
 
 FORMAT = "remask-trace"
 VERSION = 1
 NEAR = 2_000  # characters before and after the cursor that a record keeps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One thing that happened. `ms`: milliseconds since the event before; `attempt`: 0 is the first candidate."""
-
-    kind: ClassVar[str] = ""
-    attempt: int
-    ms: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompted(Event):
-    """The prompt was read: tokens in all, found in the session, and run, in so many passes."""
-
-    kind: ClassVar[str] = "prompt"
-    total: int
-    cached: int
-    run: int
-    passes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Denoised(Event):
-    """One denoising pass over the canvas whose first position follows `at` written tokens.
-
-    One entry a position: `ids` and `texts` as committed or, where still open, as predicted; `confidence` is the
-    probability of each, `open` what is still masked after the pass, `committed` the positions that this pass fixed.
-    """
-
-    kind: ClassVar[str] = "denoise"
-    at: int
-    ids: list[int]
-    texts: list[str]
-    confidence: list[float]
-    open: list[bool]
-    committed: list[int]
-
-    def __post_init__(self) -> None:
-        if not len(self.ids) == len(self.texts) == len(self.confidence) == len(self.open):
-            raise ValueError("the lists of a canvas differ in length")
-        if not all(0 <= place < len(self.ids) for place in self.committed):
-            raise ValueError("a position outside the canvas")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remasked(Event):
-    """Committed positions of the canvas that were masked again; `judge` says by what, `reason` why, in a few words."""
-
-    kind: ClassVar[str] = "remask"
-    at: int
-    positions: list[int]
-    ids: list[int]
-    texts: list[str]
-    judge: str
-    reason: str
-
-    def __post_init__(self) -> None:
-        if not len(self.positions) == len(self.ids) == len(self.texts):
-            raise ValueError("the lists of what was remasked differ in length")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified(Event):
-    """A causal pass took the first `accepted` of the draft and put its own token behind them.
-
-    `ids` and `texts` are the draft's; `own` and `own_text` the pass's token. `confidence` has the probability of each
-    token taken, the own one last. `source` names the draft's.
-    """
-
-    kind: ClassVar[str] = "verify"
-    at: int
-    source: str
-    ids: list[int]
-    texts: list[str]
-    accepted: int
-    own: int
-    own_text: str
-    confidence: list[float]
-
-    def __post_init__(self) -> None:
-        if len(self.ids) != len(self.texts) or not 0 <= self.accepted <= len(self.ids):
-            raise ValueError("the lists of a draft differ in length")
-        if len(self.confidence) != self.accepted + 1:
-            raise ValueError("a draft without the probability of what was taken")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged(Event):
-    """What a judge said of a text: what it kept of it, and why. `judge` is "parser" or "names"."""
-
-    kind: ClassVar[str] = "verdict"
-    judge: str
-    draft: str
-    kept: str
-    reason: str
-    detail: str
-
-
-AnyEvent = Prompted | Denoised | Remasked | Verified | Judged
-EVENTS: dict[str, type[AnyEvent]] = {one.kind: one for one in (Prompted, Denoised, Remasked, Verified, Judged)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -211,6 +116,11 @@ class Trace:
     def judged(self, judge: str, draft: str, kept: str, reason: str, detail: str) -> None:
         """See `Judged`."""
         self.events.append(Judged(**self._now(), judge=judge, draft=draft, kept=kept, reason=reason, detail=detail))
+
+    def searched(self, what: str, text: str, why: str = "", **numbers: Any) -> None:
+        """See `Searched`; numbers: `node`, `parent`, `at` and `value`."""
+        known = {"node": -1, "parent": -1, "at": 0, "value": 0.0} | numbers
+        self.events.append(Searched(**self._now(), what=what, text=text, why=why, **known))
 
     def record(self, request: CompletionRequest, result: CompletionResult) -> Record:
         """All of it, with what was asked and what came of it."""
