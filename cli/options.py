@@ -14,9 +14,19 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+CORRECTOR = "remask.corrector"  # where an option that no command has to name lies in click's context
+
+
 def engine_options(command: F) -> F:
-    """`--model`, `--adapter`, `--device` and `--dtype`."""
+    """`--model`, `--adapter`, `--device` and `--dtype`, and what only `load_engine` has to know."""
     for option in (
+        click.option(
+            "--corrector",
+            type=click.Path(path_type=Path),
+            expose_value=False,
+            callback=lambda context, _, value: context.meta.update({CORRECTOR: value}),
+            help="A corrector head's file instead of the one beside the model.",
+        ),
         click.option("--dtype", default="auto", help="auto, int8, float32 or bfloat16."),
         click.option("--device", default="auto", help="auto, cpu or cuda."),
         click.option(
@@ -34,4 +44,15 @@ def load_engine(model: Path | None, adapter: Path | None, device: str, dtype: st
     """Load the engine into this process (imports torch). Raises ModelError or InputError."""
     from remask.engine.api import Engine, EngineOptions
 
-    return Engine.load(EngineOptions(model=model, adapter=adapter, device=device, dtype=dtype, cache=cache))
+    context = click.get_current_context(silent=True)
+    further = {} if context is None else context.meta
+    return Engine.load(
+        EngineOptions(
+            model=model,
+            adapter=adapter,
+            corrector=further.get(CORRECTOR),
+            device=device,
+            dtype=dtype,
+            cache=cache,
+        )
+    )

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from remask.contract.errors import StorageError
+from remask.contract.errors import InputError, StorageError
 from remask.contract.messages import (
     Candidate,
     CompletionRequest,
@@ -30,15 +30,17 @@ from remask.engine.attempts import Attempt, distinct
 from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Remask, policy_named
-from remask.engine.decode.remask import Remasker
+from remask.engine.decode.remask import Falling, Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end, line_before_code
 from remask.engine.decode.trace import Trace
 from remask.engine.judge.blame import Blame
+from remask.engine.judge.corrector import ANOTHER, Corrector
+from remask.engine.judge.corrector_file import corrector_for
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge, sentence
-from remask.engine.judge.names_blame import InTurn, NamesBlame
+from remask.engine.judge.names_blame import CanvasJudge, InTurn, NamesBlame
 from remask.engine.judge.packages import Packages
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout, ModelSpec
@@ -59,20 +61,25 @@ GATE_MS = 1_000  # what judging may take beyond the decoding's deadline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """How an engine is made. `model`: a checkpoint folder, the default model where None; `adapter`: one over it."""
+    """How an engine is made. `model`: a checkpoint folder, the default model where None; `adapter`: one over it.
+
+    `corrector`: a corrector head's file instead of the one beside the adapter or the model.
+    """
 
     model: Path | None = None
     adapter: Path | None = None
+    corrector: Path | None = None
     device: str = "auto"
     dtype: str = "auto"
     cache: bool = True  # keep KV on disk between processes
 
 
 class Engine:
-    """A model with its sessions. One thread calls it at a time."""
+    """A model with its sessions, and a corrector head where it has one. One thread calls it at a time."""
 
-    def __init__(self, model: Model, store: DiskStore | None = None) -> None:
+    def __init__(self, model: Model, store: DiskStore | None = None, corrector: Corrector | None = None) -> None:
         self.model = model
+        self.corrector = corrector
         self.storage_warning: StorageError | None = None
         self._decoder = Decoder(model)
         self._sessions = Sessions(model.transformer)
@@ -84,7 +91,7 @@ class Engine:
     def load(cls, options: EngineOptions) -> Engine:
         """Load the model; raises ModelError or InputError. A disk that refuses the cache is only warned of."""
         model = Model.load(options.model, adapter=options.adapter, device=options.device, dtype=options.dtype)
-        engine = cls(model)
+        engine = cls(model, corrector=corrector_for(model, options.model, options.adapter, options.corrector))
         if options.cache:
             try:
                 engine._store = DiskStore(model.fingerprint)
@@ -207,13 +214,23 @@ class Engine:
         self, grammar: Grammar | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None
     ) -> Remasker | None:
         """The judges of unverified canvases: what is verified is the causal reading's own text."""
-        if grammar is None or policy.verifies or policy.remask is Remask.OFF:
+        wanted = policy.judges
+        if policy.verifies or not wanted:
             return None
-        closed = self.model.spec.layout is Layout.HOLE  # one canvas from the prefix to the suffix
-        blame = Blame(grammar, request.prefix, request.suffix, closed=closed)
-        if policy.remask is Remask.ALL and names is not None:
-            return Remasker(InTurn(blame, NamesBlame(names)), self.model.decode)
-        return Remasker(blame, self.model.decode)
+        if self.corrector is None and Remask.CORRECTOR in wanted and policy.remask != Remask.ALL:
+            raise InputError(f"The policy {policy.name!r} wants a corrector head, and there is none.", advice=ANOTHER)
+        readers: list[CanvasJudge] = []
+        if grammar is not None and Remask.PARSER in wanted:
+            closed = self.model.spec.layout is Layout.HOLE  # one canvas from the prefix to the suffix
+            readers.append(Blame(grammar, request.prefix, request.suffix, closed=closed))
+        if names is not None and Remask.NAMES in wanted:
+            readers.append(NamesBlame(names))
+        return Remasker(
+            InTurn(*readers) if readers else None,
+            self.model.decode,
+            Falling(policy.doubt, policy.fall) if Remask.CONFIDENCE in wanted else None,
+            self.corrector if Remask.CORRECTOR in wanted else None,
+        )
 
     def _names(self, grammar: Grammar | None, request: CompletionRequest, *, thorough: bool) -> NamesJudge | None:
         """The judge of names; where that can change what is shown, installed packages are looked up, too.

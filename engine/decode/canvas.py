@@ -13,12 +13,14 @@ class Canvas:
 
     tokens: [B] int64, the mask token where open. open: [B] bool. confidence: [B] float32, the probability
     a position was committed with, 0 where open. settled: leading
-    positions whose KV is written already.
+    positions whose KV is written already. reread: a causal pass has just read these very tokens, so that their KV lies
+    in the cache, where it may be kept.
     """
 
     def __init__(self, size: int, mask_id: int) -> None:
         self.mask_id = mask_id
         self.settled = 0
+        self.reread = False
         self.tokens = torch.full((size,), mask_id, dtype=torch.int64)
         self.open = torch.ones(size, dtype=torch.bool)
         self.confidence = torch.zeros(size)
@@ -37,6 +39,13 @@ class Canvas:
         self.tokens = torch.where(chosen, predicted, self.tokens)
         self.confidence = torch.where(chosen, probability, self.confidence)
         self.open &= ~chosen
+        self.reread = False
+
+    def start(self, tokens: Sequence[int]) -> None:
+        """Begin with known tokens instead of masks, as many as fit; how sure they are a pass has to say."""
+        known = torch.arange(len(self)) < len(tokens)
+        filled = torch.tensor([*tokens[: len(self)], *self.filled()[len(tokens) :]])
+        self.commit(filled, known.float(), known & self.open)
 
     def remask(self, positions: Sequence[int]) -> None:
         """Take committed tokens back: their positions are masked and open again."""
@@ -46,6 +55,7 @@ class Canvas:
         self.tokens = torch.where(where, self.mask_id, self.tokens)
         self.confidence = torch.where(where, 0.0, self.confidence)
         self.open |= where
+        self.reread = False
 
     def filled(self) -> list[int]:
         """All tokens, the mask token where a position is open."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from remask.engine.decode.canvas import Canvas, first_window, resize
 from remask.engine.decode.commit import Look, Stability, chosen, credited, default_steps, falling
 from remask.engine.decode.policy import Commit, Policy
-from remask.engine.decode.remask import MOST_EXTRA
+from remask.engine.decode.remask import MOST_EXTRA, Finding, Removal
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose, entropy
 
@@ -31,12 +31,25 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
 
     Also ends when the passes, the time or the request do. Where the passes run out, a verified
     draft ends at the first open position (verifying goes on from there anyway); an unverified one takes
-    the best predictions for what is open.
+    the best predictions for what is open. What a canvas starts with that is no mask is looked at first, if it is not
+    verified afterwards.
     """
-    policy, spec = request.policy, reader.spec
-    progress = Progress(policy, policy.passes or default_steps(len(canvas)))
+    policy = request.policy
+    progress = Progress(policy, policy.passes or default_steps(len(canvas)), len(canvas))
     if request.remasker is not None:
         request.remasker.begin()
+    begun = not policy.verifies and not bool(canvas.open.all())
+    if begun and bool(reader.rescored(request, canvas).any()):
+        review(reader, request, canvas)
+    while True:
+        canvas = _resolved(reader, request, canvas, enough, progress)
+        if not _corrected(reader, request, canvas, enough, progress):
+            return canvas
+
+
+def _resolved(reader: Reader, request: Request, canvas: Canvas, enough: Enough, progress: Progress) -> Canvas:
+    """Passes over the canvas until nothing is open, its start is enough, or there are no more."""
+    policy, spec = request.policy, reader.spec
     while progress.step < progress.steps:
         if canvas.resolved or request.budget.spent(len(request.written)) is not None:
             break
@@ -53,13 +66,21 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
 
 
 class Progress:
-    """How far one canvas is: pass `step` of `steps`, and what its rules remember of the passes before."""
+    """How far one canvas is: pass `step` of `steps`, `limit` at most, and what its rules remember of the passes before.
 
-    def __init__(self, policy: Policy, steps: int) -> None:
+    Every removal adds a pass while there are any to add.
+    """
+
+    def __init__(self, policy: Policy, steps: int, length: int) -> None:
         self.step = 0
-        self.steps = self.first_steps = steps
+        self.steps = steps
+        self.limit = steps + MOST_EXTRA * length
         self.stability = Stability(policy.stable, policy.calm) if policy.stable else None
         self.credit: Tensor | None = None  # [B, vocab] float32
+
+    def extend(self) -> None:
+        """One pass more, for what was taken back."""
+        self.steps = min(max(self.steps, self.step) + 1, self.limit)
 
     def credited(self, scores: Tensor, open_: Tensor) -> Tensor:
         """Scores [R, vocab] of the open positions ([B] bool), raised by the credit of earlier passes."""
@@ -75,8 +96,8 @@ def step(
 ) -> None:
     """One denoising pass: predict the open positions, commit those that are sure, at least one; or all of them."""
     policy = request.policy
-    progress = progress or Progress(policy, 1)
-    scores = reader.predict(request, canvas)  # [R, vocab]
+    progress = progress or Progress(policy, 1, len(canvas))
+    scores, now = _predicted(reader, request, canvas)
     if policy.commit is Commit.CREDIT:
         scores = progress.credited(scores, canvas.open)
     # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
@@ -99,16 +120,85 @@ def step(
     if request.trace is not None:
         request.trace.denoised(len(request.written), canvas, predicted, probability, committed)
     progress.step += 1
-    limit = progress.first_steps + MOST_EXTRA * len(canvas)
-    if request.remasker is not None and progress.step < limit and _remask(request, canvas, predicted):
-        progress.steps = min(progress.steps + 1, limit)  # the last pass of all is not judged: it ends the canvas
+    # The last pass of all is not judged: it ends the canvas.
+    if progress.step < progress.limit and _remask(request, canvas, predicted, now):
+        progress.extend()
 
 
-def _remask(request: Request, canvas: Canvas, predicted: Tensor) -> bool:
-    """Take back what the judge blames; whether there was anything."""
-    assert request.remasker is not None
-    found = request.remasker.find(request.written, predicted.tolist(), canvas)
-    if found is None or any(place < canvas.settled for place in found.remask):  # what is read stays
+def review(reader: Reader, request: Request, canvas: Canvas) -> None:
+    """One pass that says how sure the model is of tokens that a canvas starts with; those it doubts are masked.
+
+    A token that stays has the probability of this pass from now on. The parser judges what is left.
+    """
+    held = reader.rescored(request, canvas)
+    scores = reader.predict(request, canvas, held | canvas.open)
+    now, best = _own(scores, held, canvas), canvas.tokens.clone()
+    best[canvas.open] = scores.argmax(-1).cpu()[canvas.open[held | canvas.open]]
+    canvas.confidence = torch.where(held, now, canvas.confidence)
+    lost = (held & (now < request.policy.doubt)).nonzero()[:, 0].tolist()
+    if lost:
+        why = ", ".join(f"{float(now[place]):.2f}" for place in lost)
+        _take_back(request, canvas, Removal(tuple(lost), f"the old text has a probability of {why} here", "confidence"))
+    _remask(request, canvas, best, None)
+
+
+def _predicted(reader: Reader, request: Request, canvas: Canvas) -> tuple[Tensor, Tensor | None]:
+    """Scores of the open positions [R, vocab]; where lost confidence is judged, also each committed token's p [B] now.
+
+    That is 1 where the pass does not say.
+    """
+    falls = request.remasker is not None and request.remasker.falling is not None
+    held = reader.rescored(request, canvas) if falls else None
+    if held is None or not bool(held.any()):
+        return reader.predict(request, canvas), None
+    wanted = held | canvas.open
+    scores = reader.predict(request, canvas, wanted)
+    return scores[canvas.open[wanted].to(scores.device)], _own(scores, held, canvas)
+
+
+def _own(scores: Tensor, held: Tensor, canvas: Canvas) -> Tensor:
+    """The probability [B] of the `held` tokens [B] bool, 1 elsewhere; scores are of the held and the open positions."""
+    rows = scores[held[held | canvas.open].to(scores.device)]
+    own = rows.softmax(-1).gather(1, canvas.tokens[held].to(rows.device)[:, None])[:, 0]
+    now = torch.ones(len(canvas))
+    now[held] = own.cpu()
+    return now
+
+
+def _remask(request: Request, canvas: Canvas, predicted: Tensor, now: Tensor | None) -> bool:
+    """Take back what lost confidence and what the judge of texts blames; whether there was anything."""
+    remasker, found_any = request.remasker, False
+    if remasker is None:
+        return False
+    if now is not None and (fallen := remasker.find_fallen(now, canvas, len(request.written))) is not None:
+        found_any = _take_back(request, canvas, fallen)
+    found = remasker.find(request.written, predicted.tolist(), canvas)
+    return found_any if found is None else _take_back(request, canvas, found) or found_any
+
+
+def _corrected(reader: Reader, request: Request, canvas: Canvas, enough: Enough, progress: Progress) -> bool:
+    """Take back what the corrector head doubts of the tokens to be written; whether the canvas has to go on."""
+    remasker, run = request.remasker, canvas.leading_run()
+    if remasker is None or remasker.corrector is None or progress.step >= progress.limit or not run:
+        return False
+    if request.budget.spent(len(request.written)) is not None:
+        return False
+    if enough(run):  # what stands behind the hole's end is not written
+        run = run[: next(n for n in range(1, len(run) + 1) if enough(run[:n]))]
+    wrong = reader.doubts(request, run, remasker.corrector)
+    if wrong is None:
+        return False
+    canvas.reread = len(run) == len(canvas)
+    found = remasker.find_doubted(wrong, canvas, len(request.written))
+    if found is None or not _take_back(request, canvas, found):
+        return False
+    progress.extend()
+    return True
+
+
+def _take_back(request: Request, canvas: Canvas, found: Finding) -> bool:
+    """Mask what was found and tell the trace why; nothing that is read already."""
+    if any(place < canvas.settled for place in found.remask):
         return False
     if request.trace is not None and found.remask:
         request.trace.remasked(len(request.written), canvas, found.remask, found.judge, found.why)

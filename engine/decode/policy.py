@@ -27,6 +27,8 @@ BOUNDS = {
     "temperature": (0, 10, ""),
     "stable": (0, MAX_CANVAS, ""),
     "calm": (0, 100, " nats"),
+    "doubt": (0, 1, ""),
+    "fall": (0, 1, ""),
 }
 """The least and greatest value of a policy's numbers, and their unit."""
 
@@ -61,7 +63,10 @@ class Remask(StrEnum):
 
     OFF = "off"
     PARSER = "parser"  # a syntax error in the draft
-    ALL = "all"  # that, and names that nothing defines, once each
+    CONFIDENCE = "confidence"  # a later pass thinks far less of a token than the one that committed it
+    NAMES = "names"  # names that nothing defines, once each
+    CORRECTOR = "corrector"  # the corrector head, where the model has one, once a position
+    ALL = "all"
 
 
 class Commit(StrEnum):
@@ -97,7 +102,8 @@ class Policy:
     entropy and schedule), bound (nats; entropy), low (probability; hierarchical), penalty and window (left), schedule.
     temperature: of drawing in an unverified canvas, where the request draws at all; it falls with the passes. stable: a
     canvas that did not change for so many passes is done, if its mean entropy is below calm (nats); 0 turns this off.
-    remask: what takes committed tokens of an unverified canvas back.
+    remask: what takes committed tokens of an unverified canvas back, joined with "+", or all or off. With confidence: a
+    probability below `doubt`, or below `fall` times that which the token was committed with.
     """
 
     name: str
@@ -118,7 +124,9 @@ class Policy:
     temperature: float = 0.9
     stable: int = 0
     calm: float = 0.005
-    remask: Remask = Remask.PARSER
+    remask: str = Remask.PARSER.value
+    doubt: float = 0.05
+    fall: float = 0.1
 
     def __post_init__(self) -> None:
         for name, (least, most, unit) in BOUNDS.items():
@@ -127,6 +135,10 @@ class Policy:
                 raise InputError(f"The policy's {name} is {least:g} to {most:g}{unit}, not {value:g}.")
         if unknown := set(self.draft.split("+")) - set(Source):
             raise InputError(f"The policy's draft is {', '.join(Source)}, or several with a +, not {min(unknown)!r}.")
+        judges = self.remask.split("+")
+        if set(judges) - set(Remask) or (len(judges) > 1 and {Remask.OFF, Remask.ALL} & set(judges)):
+            each = ", ".join(j for j in Remask if j not in (Remask.OFF, Remask.ALL))
+            raise InputError(f"The policy's remask is off, all, or {each} joined with a +, not {self.remask!r}.")
         if self.canvas == 0 and not self.verifies:
             raise InputError("A policy without a canvas writes by the causal pass, so its verify is 'exact'.")
         if self.canvas < 2 and Source.AHEAD in self.sources:
@@ -146,6 +158,12 @@ class Policy:
     def acceptance(self) -> float:
         """The share of the best token's probability from which a drafted token is kept; 1 is exact."""
         return self.ratio if self.verify is Verify.BOUNDED else 1.0
+
+    @property
+    def judges(self) -> frozenset[Remask]:
+        """Who may take committed tokens back."""
+        wanted = frozenset(Remask(name) for name in self.remask.split("+"))
+        return (frozenset(Remask) if Remask.ALL in wanted else wanted) - {Remask.OFF, Remask.ALL}
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -186,7 +204,6 @@ _KINDS = {
     "Plan": Plan,
     "Commit": Commit,
     "Schedule": Schedule,
-    "Remask": Remask,
 }
 _FIELDS = {f.name: _KINDS[str(f.type)] for f in fields(Policy) if f.name != "name"}
 

@@ -102,7 +102,7 @@ def signs_of(scores: Tensor, tokens: Tensor) -> Tensor:
     """
     log_p = scores.float().log_softmax(-1)
     own = log_p.gather(1, tokens[:, None])[:, 0]
-    entropy = -(log_p.exp() * log_p).sum(-1)
+    entropy = -(log_p.exp() * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)  # tokens out of reach add nothing
     (best, second), places = (t.T for t in log_p.topk(2, dim=-1))
     is_best = places[0] == tokens
     lead = own - torch.where(is_best, second, best)

@@ -17,8 +17,9 @@ from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
+from remask.engine.judge.corrector import Corrector
 from remask.engine.models.model import Model
-from remask.engine.models.transformer import Pass
+from remask.engine.models.transformer import Pass, Taps
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
@@ -55,8 +56,19 @@ class Reader(ABC):
         return Canvas(size, self.spec.mask_id)
 
     @abstractmethod
-    def predict(self, request: Request, canvas: Canvas) -> Tensor:
-        """One denoising pass: scores of the open positions in order, [R, vocab] float32."""
+    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
+        """One denoising pass: scores of the `wanted` positions ([B] bool, by default the open ones) in order.
+
+        [R, vocab] float32. Committed positions are wanted only where `rescored` says that they can be scored.
+        """
+
+    def rescored(self, request: Request, canvas: Canvas) -> Tensor:
+        """The committed positions whose tokens a denoising pass scores as well as the open ones: [B] bool."""
+        return ~canvas.open
+
+    def doubts(self, request: Request, tokens: list[int], head: Corrector) -> Tensor | None:
+        """How likely each of the tokens behind the pending ones is wrong, [n]; None where no causal pass reads them."""
+        return None
 
     @abstractmethod
     def settle(self, request: Request, canvas: Canvas) -> None:
@@ -97,10 +109,12 @@ class Reader(ABC):
         assert not branches, "this regime drafts in passes of their own"
         return Pass.causal([*request.pending, *draft], request.session.cache.length, self.transformer.device)
 
-    def forward(self, request: Request, step: Pass) -> Tensor:
+    def forward(self, request: Request, step: Pass, taps: Taps | None = None) -> Tensor:
         """One counted pass behind the session's valid entries; hidden states [T, width]."""
         request.forwards += 1
-        return self.transformer.forward(step, request.session.cache)
+        if taps is None:
+            return self.transformer.forward(step, request.session.cache)
+        return self.transformer.forward(step, request.session.cache, taps)
 
     def scores(self, hidden: Tensor) -> Tensor:
         """Logits [R, vocab] float32 with the mask token and the prompt's own marks out of reach."""
@@ -116,6 +130,11 @@ class Reader(ABC):
             ),
             cancelled,
         )
+
+
+def places(canvas: Canvas, wanted: Tensor | None) -> Tensor:
+    """The positions that a pass predicts, in order: the `wanted` ([B] bool), by default the open ones."""
+    return (canvas.open if wanted is None else wanted).nonzero()[:, 0]
 
 
 def masked_rows(branches: Branches) -> list[int]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.regimes.base import Reader
+from remask.engine.decode.regimes.base import Reader, places
 from remask.engine.decode.request import Request
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
@@ -48,11 +48,11 @@ class BidirectionalReader(Reader):
             tried.append((self._sureness(request, canvas), canvas))
         return max(tried, key=lambda pair: pair[0])[1]
 
-    def predict(self, request: Request, canvas: Canvas) -> Tensor:
+    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """One pass over prefix, canvas and suffix."""
         read = [*request.pending, *canvas.filled(), *request.after]
         hidden = self.forward(request, Pass.canvas(read, 0, self.transformer.device))
-        rows = canvas.open.nonzero()[:, 0] + len(request.pending) - self.spec.shift
+        rows = places(canvas, wanted) + len(request.pending) - self.spec.shift
         scores = self.scores(hidden[rows])
         if self.spec.expand_id >= 0 and len(canvas) >= request.budget.max_tokens:
             scores[:, self.spec.expand_id] = -torch.inf

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.regimes.base import Reader
+from remask.engine.decode.regimes.base import Reader, places
 from remask.engine.decode.request import Request
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
@@ -53,10 +53,17 @@ class BlockCausalReader(Reader):
             canvas.commit(torch.full_like(canvas.tokens, request.following), torch.ones(len(canvas)), first)
         return canvas
 
-    def predict(self, request: Request, canvas: Canvas) -> Tensor:
+    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """The whole block, both ways; the row of a position, or of the one before it where logits are shifted."""
         hidden = self._block(request, canvas)
-        return self.scores(hidden[canvas.open.nonzero()[:, 0] + len(request.pending) - self.spec.shift])
+        return self.scores(hidden[places(canvas, wanted) + len(request.pending) - self.spec.shift])
+
+    def rescored(self, request: Request, canvas: Canvas) -> Tensor:
+        """All but a first token that the block before has decided."""
+        committed = ~canvas.open
+        if self.spec.shift and not request.pending:
+            committed[0] = False
+        return committed
 
     def settle(self, request: Request, canvas: Canvas) -> None:
         """One more pass over the finished block writes its KV: that of a pass with masks in it is another."""

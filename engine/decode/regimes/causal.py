@@ -8,27 +8,37 @@ import torch
 from torch import Tensor
 
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.regimes.base import Branches, Reader
+from remask.engine.decode.regimes.base import Branches, Reader, places
 from remask.engine.decode.request import Request
-from remask.engine.models.transformer import Pass
+from remask.engine.judge.corrector import Corrector, signs_of
+from remask.engine.models.transformer import Pass, Taps
 
 
 class CausalReader(Reader):
     """Every pass starts at the newest known token, whose row predicts the canvas's first position."""
 
-    def predict(self, request: Request, canvas: Canvas) -> Tensor:
+    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """The row of position i predicts token i + 1, so the canvas's last position is not read."""
         read = [*request.pending, *canvas.filled()[:-1]]
         step = Pass.canvas(read, request.session.cache.length, self.transformer.device)
-        return self.scores(self.forward(request, step)[canvas.open.nonzero()[:, 0]])
+        return self.scores(self.forward(request, step)[places(canvas, wanted) + len(request.pending) - 1])
 
     def settle(self, request: Request, canvas: Canvas) -> None:
-        """A causal pass that only writes KV."""
+        """A causal pass that only writes KV, unless one has just judged the canvas."""
         tokens = canvas.filled()
         read = [*request.pending, *tokens[:-1]]
-        self.forward(request, Pass.causal(read, request.session.cache.length, self.transformer.device))
+        if not canvas.reread:
+            self.forward(request, Pass.causal(read, request.session.cache.length, self.transformer.device))
         request.session.keep(read)
         request.pending = tokens[-1:]
+
+    def doubts(self, request: Request, tokens: list[int], head: Corrector) -> Tensor:
+        """The causal pass that writes KV, one row longer: it also says how likely each token is wrong."""
+        taps, first = Taps(head.taps), len(request.pending)
+        start, device = request.session.cache.length, self.transformer.device
+        hidden = self.forward(request, Pass.causal([*request.pending, *tokens], start, device), taps)
+        signs = signs_of(self.scores(hidden[first - 1 : -1]), torch.tensor(tokens, device=device))
+        return head.wrong(taps.stacked()[first:], signs).cpu()
 
     def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
         """The draft read causally, and behind it a canvas for each place where its acceptance may end.

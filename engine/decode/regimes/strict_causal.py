@@ -6,6 +6,7 @@ writing it. Source: WeDLM's topological reordering (Tencent 2025).
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from remask.engine.decode.canvas import Canvas
@@ -17,8 +18,13 @@ from remask.engine.models.transformer import Pass
 class StrictCausalReader(Reader):
     """`request.pending` are known tokens whose KV is written by the next pass, the canvas's leading ones included."""
 
-    def predict(self, request: Request, canvas: Canvas) -> Tensor:
+    def rescored(self, request: Request, canvas: Canvas) -> Tensor:
+        """None: a committed token's row sees that token, and what is written stays written."""
+        return torch.zeros_like(canvas.open)
+
+    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """Pending, then resolved, then masks; a mask's row predicts the mask's own position."""
+        assert wanted is None, "only masks are predicted"
         session = request.session
         tokens, leading = canvas.filled(), canvas.leading_run()
         start = session.cache.length + len(request.pending) - canvas.settled  # the canvas's first position

@@ -51,7 +51,11 @@ class UniformReader(Reader):
             request.forwards += 1
         return Canvas(self.spec.block_size, 0)
 
-    def predict(self, request: Request, canvas: Canvas) -> Tensor:
+    def rescored(self, request: Request, canvas: Canvas) -> Tensor:
+        """None: this regime draws anew what it doubts."""
+        return torch.zeros_like(canvas.open)
+
+    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """One pass without self-conditioning: logits [C, vocab] for the canvas as it is."""
         request.forwards += 1
         return self._gemma.denoise(canvas.tokens.to(self._gemma.device), None, _cache(request))[0]

@@ -66,6 +66,11 @@ def test_parameters_change_a_named_policy(text, expected):
         ("default:name=x", "no 'name'"),
         ("default:verify=maybe", "one of off, bounded, exact"),
         ("default:draft=oracle", "not 'oracle'"),
+        ("parallel:remask=eyes", "remask is off, all, or parser, confidence, names, corrector joined with a \\+"),
+        ("parallel:remask=parser+all", "not 'parser\\+all'"),
+        ("parallel:remask=", "not ''"),
+        ("parallel:doubt=1.5", "doubt is 0 to 1"),
+        ("parallel:fall=-1", "fall is 0 to 1"),
         ("single_pass:canvas=1", "2 or more"),
         ("lookup:lookup=0", "lookup is 1 to 256"),
         ("autoregressive:verify=off", "without a canvas"),
@@ -75,6 +80,19 @@ def test_parameters_change_a_named_policy(text, expected):
 def test_wrong_parameters_are_refused_by_name_and_range(text, says):
     with pytest.raises(InputError, match=says):
         policy_named(text, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("remask", "judges"),
+    [
+        ("off", set()),
+        ("parser", {"parser"}),
+        ("names+confidence", {"names", "confidence"}),
+        ("all", {"parser", "confidence", "names", "corrector"}),
+    ],
+)
+def test_judges_are_joined(remask, judges):
+    assert policy_named(f"parallel:remask={remask}", SPEC).judges == judges
 
 
 def test_only_causal_checkpoints_draft_in_a_single_pass():
