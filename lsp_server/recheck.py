@@ -17,7 +17,7 @@ from remask.grammars.source import byte_count, encode
 from remask.lsp_server.context import Place, known_grammar
 
 MAX_PARSED = 300_000
-"""Code points of a document that is parsed once more, on the loop."""
+"""Code points of a document that is parsed once more."""
 
 
 def trimming_broke(place: Place, written: str, left: str) -> bool:

@@ -143,8 +143,8 @@ def _register(server: RemaskServer) -> None:
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[FILL_KIND], resolve_provider=True)
     )
-    def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        return server.fill.offer(params) if server.fill is not None else []
+    async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        return await server.fill.offer(params) if server.fill is not None else []
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def resolve(action: types.CodeAction) -> types.CodeAction:

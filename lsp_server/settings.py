@@ -73,6 +73,7 @@ class Settings:
             task.cancel()
         self._workspace.statistics.flush()
         self._workspace.snippets.close()
+        self._workspace.aside.close()
         await self._workspace.engine.close()
 
     async def _start(self) -> None:

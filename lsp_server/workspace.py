@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Purpose, Reason, Snippet
+from remask.lsp_server.aside import Aside
 from remask.lsp_server.context import obstacle
 from remask.lsp_server.document import Change, Document
 from remask.lsp_server.documents import DocumentStore, Event, key_of
@@ -41,6 +42,7 @@ class Workspace:
         self.notebooks = Notebooks(self.documents)
         self.folders = Folders()
         self.turns = Turns()
+        self.aside = Aside()
         self.pace = Pace()
         self.history = History()
         self.statistics = Statistics(enabled=options.statistics)

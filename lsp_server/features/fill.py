@@ -56,8 +56,11 @@ class Filled:
     score: float
 
 
-def task_at(workspace: Workspace, uri: str, position: Position, *, whole: bool) -> Task | Reason:
-    """What is to be written at a position: the body of the function there, or the code at that very place."""
+async def task_at(workspace: Workspace, uri: str, position: Position, *, whole: bool) -> Task | Reason:
+    """What is to be written at a position: the body of the function there, or the code at that very place.
+
+    The document may have changed when it is found; see `is_current`.
+    """
     document = workspace.documents.get(uri)
     if (reason := workspace.obstacle(document)) is not None:
         return reason
@@ -67,13 +70,13 @@ def task_at(workspace: Workspace, uri: str, position: Position, *, whole: bool) 
         return Reason.LANGUAGE
     if not grammar.has_bodies(parse(uri).path):
         return Reason.EMPTY
-    text = document.normalised
+    text, version = document.normalised, document.version
     find = function_stub if whole else stub_here
     try:
-        stub = find(grammar, text, document.offset_at(position))
+        stub = await workspace.aside.run(find, grammar, text, document.offset_at(position))
     except GrammarError:
         return Reason.LANGUAGE
-    return Reason.EMPTY if stub is None else Task(document, document.version, text, grammar, stub)
+    return Reason.EMPTY if stub is None else Task(document, version, text, grammar, stub)
 
 
 async def write(
@@ -90,7 +93,7 @@ async def write(
         if left_ms < LEAST_MS:
             return Reason.DEADLINE if why is Reason.EMPTY else why
         result = await workspace.ask(replace(request, policy=policy, deadline_ms=left_ms), on_draft)
-        found = _shown(task, result)
+        found = await workspace.aside.run(_shown, task, result)
         if found:
             return found[: workspace.options.fill_candidates]
         why = _why_nothing(result)

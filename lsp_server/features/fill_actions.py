@@ -66,14 +66,14 @@ class FillActions:
         self._last: tuple[Task, list[Filled]] | None = None
         self._numbers = itertools.count(1)
 
-    def offer(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+    async def offer(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """What can be filled at a place; cheap, since editors ask with each move of the cursor."""
         only = params.context.only
         if only is not None and not any(f"{KIND}.".startswith(f"{_value(kind)}.") for kind in only):
             return []
         position = Position(params.range.start.line, params.range.start.character)
         for whole in (True, False):
-            task = task_at(self._workspace, params.text_document.uri, position, whole=whole)
+            task = await task_at(self._workspace, params.text_document.uri, position, whole=whole)
             if isinstance(task, Task):
                 ready = len(self._ready(task)) or 1
                 wishes = [_Wish(params.text_document.uri, position, whole, index) for index in range(ready)]
@@ -114,19 +114,16 @@ class FillActions:
             self._client.show(f"Remask has nothing to fill in. {explain(reason)}", types.MessageType.Info)
 
     async def _candidates(self, wish: _Wish) -> tuple[Task, list[Filled]] | Reason:
-        task = task_at(self._workspace, wish.uri, wish.position, whole=wish.whole)
+        task = await task_at(self._workspace, wish.uri, wish.position, whole=wish.whole)
         if isinstance(task, Reason):
             return task
-        ready = self._ready(task)
-        if ready:
-            return task, ready
-        written = await self._write(task)
-        if isinstance(written, Reason):
-            return written
+        found = self._ready(task) or await self._write(task)
+        if isinstance(found, Reason):
+            return found
         if not is_current(self._workspace, task):
             raise JsonRpcContentModified("The document has changed meanwhile.")
-        self._last = task, written
-        return task, written
+        self._last = task, found
+        return task, found
 
     async def _write(self, task: Task) -> list[Filled] | Reason:
         """Write while the draft is shown; cancelling the progress cancels the work."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from remask.contract.messages import Reason
+from remask.lsp_server.aside import Aside
 from remask.lsp_server.context import Place
 from remask.lsp_server.document import Document, Position
 from remask.lsp_server.positions import Unit, size
@@ -31,8 +32,12 @@ class Ghost:
     place: Place
 
 
-def tidied(texts: Iterable[str], place: Place) -> tuple[tuple[str, ...], Reason]:
-    """What may be kept of texts that were written for a place, and why nothing is if nothing is.
+Tidied = tuple[tuple[str, ...], Reason]
+"""Texts that may be kept, and why nothing is if nothing is."""
+
+
+async def tidied(texts: Iterable[str], place: Place, aside: Aside) -> Tidied:
+    """What may be kept of texts that were written for a place.
 
     Trimming is the last change of a text, and what it has changed is judged after it: see recheck.
     """
@@ -40,7 +45,7 @@ def tidied(texts: Iterable[str], place: Place) -> tuple[tuple[str, ...], Reason]
     reason = Reason.EMPTY
     for text in texts:
         left, why = tidy(text, place.prefix, place.suffix)
-        if why is None and left != text.rstrip() and trimming_broke(place, text, left):
+        if why is None and left != text.rstrip() and await aside.run(trimming_broke, place, text, left):
             why = Reason.SYNTAX
         if why is not None:
             reason = why

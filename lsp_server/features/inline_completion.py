@@ -18,7 +18,7 @@ from lsprotocol import types
 from remask.contract.messages import CompletionRequest, CompletionResult, Purpose, Reason
 from remask.lsp_server.context import Place, Selected, build_request, place_in
 from remask.lsp_server.document import Document, Position
-from remask.lsp_server.features.ghost import Ghost, fitted, items, tidied
+from remask.lsp_server.features.ghost import Ghost, Tidied, fitted, items, tidied
 from remask.lsp_server.turns import OvertakenError
 from remask.lsp_server.workspace import Workspace
 
@@ -131,11 +131,12 @@ class InlineCompletion:
         if isinstance(request, Reason):
             return request
         delay = 0.0 if invoked else self._delay(place)
-        result = await workspace.turns.wait(workspace.turns.take(self._ask_after(delay, request)))
+        result, (texts, reason) = await workspace.turns.wait(
+            workspace.turns.take(self._ask_after(delay, request, place))
+        )
         if not result.text:
             self._read_on(place, request, result)
             return result.reason
-        texts, reason = tidied([result.text, *(other.text for other in result.others)], place)
         if not texts:
             return reason
         number = workspace.history.keep(place.key, place.prefix, place.suffix, texts)
@@ -150,12 +151,15 @@ class InlineCompletion:
             return longest
         return self._workspace.pace.delay(time.monotonic(), place.prefix[-1:], longest)
 
-    async def _ask_after(self, delay: float, request: CompletionRequest) -> CompletionResult:
+    async def _ask_after(
+        self, delay: float, request: CompletionRequest, place: Place
+    ) -> tuple[CompletionResult, Tidied]:
         if delay:
             await asyncio.sleep(delay)
         result = await self._workspace.ask(request)
         _log_result(result)
-        return result
+        texts = [result.text, *(other.text for other in result.others)]
+        return result, await tidied(texts, place, self._workspace.aside)
 
     def _prepare(self, ghost: Ghost) -> None:
         """Begin to write what may be asked next: the text after the offered one."""
@@ -193,7 +197,7 @@ class InlineCompletion:
         except TimeoutError:
             pass
         result = await self._workspace.ask(request)
-        texts, _ = tidied([result.text], place)
+        texts, _ = await tidied([result.text], place, self._workspace.aside)
         if texts:
             self._workspace.history.keep(place.key, place.prefix, place.suffix, texts)
 

@@ -65,10 +65,14 @@ class _LogToClient(logging.Handler):
     def __init__(self, client: LspClient) -> None:
         super().__init__(logging.INFO)
         self._client = client
+        self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        task = asyncio.ensure_future(self._client.add_log(record.getMessage() + "\n"))
+        self._loop.call_soon_threadsafe(self._add, record.getMessage() + "\n")
+
+    def _add(self, line: str) -> None:
+        task = asyncio.ensure_future(self._client.add_log(line))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

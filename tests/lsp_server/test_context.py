@@ -25,6 +25,7 @@ def test_the_request_holds_both_sides_with_one_kind_of_line_end() -> None:
     assert isinstance(request, CompletionRequest)
     assert (request.prefix, request.suffix) == ("a\nb = ", "\nc")
     assert (request.language, request.max_tokens, request.deadline_ms) == ("python", 9, 99)
+    assert not request.name_facts, "nobody sees them in an editor, and they cost as much as a pass of the model"
 
 
 def test_a_document_has_one_session_however_its_uri_is_written() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from remask.contract.messages import Reason
+from remask.lsp_server.aside import Aside
 from remask.lsp_server.context import Place, place_in
 from remask.lsp_server.document import Document, Position
 from remask.lsp_server.features import ghost
@@ -29,10 +30,12 @@ def test_trimming_that_breaks_a_program_is_noticed(written: str, left: str, brok
     assert trimming_broke(place(), written, left) is broken
 
 
-def test_only_what_trimming_changed_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_what_trimming_changed_is_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    aside = Aside()
     judged: list[tuple[str, str]] = []
     monkeypatch.setattr(ghost, "trimming_broke", lambda _, written, left: bool(judged.append((written, left))))
-    assert tidied(["return 1", "return (a\n    return (a"], place())[0]
+    assert (await tidied(["return 1", "return (a\n    return (a"], place(), aside))[0]
     assert not judged
-    assert tidied(["b)"], place("x = f(a, )\n", 0, 9)) == (("b",), Reason.EMPTY)
+    assert await tidied(["b)"], place("x = f(a, )\n", 0, 9), aside) == (("b",), Reason.EMPTY)
     assert judged == [("b)", "b")]
+    aside.close()
