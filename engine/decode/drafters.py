@@ -7,7 +7,7 @@ the pass put into the session, and `request.pending` the token that follows them
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -24,12 +24,13 @@ from remask.engine.decode.request import Request
 class Draft:
     """Tokens that may follow `request.pending`, and what they cost beside counted passes, in one-token passes.
 
-    `kind` tells apart what is accepted more or less often.
+    `kind` tells apart what is accepted more or less often. `others`: drafts that the pass reads beside this one.
     """
 
     tokens: list[int]
     extra: float = 0.0
     kind: str = ""
+    others: list[list[int]] = field(default_factory=list)
 
 
 class Drafter:
@@ -160,7 +161,7 @@ class FirstOf(Drafter):
             draft = drafter.propose(request, size)
             extra += draft.extra
             if draft.tokens:
-                return Draft(draft.tokens, extra, draft.kind)
+                return replace(draft, extra=extra)
         return Draft([], extra)
 
     def branches(self, request: Request, draft: list[int], size: int) -> Branches:

@@ -46,9 +46,9 @@ class Request:
     as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases.
     `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass.
 
-    What the last verifying pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens that it
-    put into the session, in order, the last one that which predicted `pending`, None before the first; `ahead` are
-    its guesses at the tokens after `pending`, where it drafted, too.
+    What the last pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens before the newest
+    one that it read and kept, in order, the last one that which predicted the newest; one of the prompt's before the
+    first pass, None where the prompt was known; `ahead` are its guesses behind `pending`, where it drafted.
     """
 
     session: Session

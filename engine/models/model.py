@@ -16,6 +16,7 @@ from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
 from remask.engine.models.adapter import adapters_over, read_merged
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_adapter, find_model
+from remask.engine.models.drafting import DraftHead, find_draft_head
 from remask.engine.models.families import read_spec
 from remask.engine.models.gemma import load_gemma
 from remask.engine.models.native import NativeTransformer, native_library
@@ -29,20 +30,30 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.in
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What the decoder works with. `fingerprint` names these very weights in this precision."""
+    """What the decoder works with. `fingerprint` names these very weights in this precision.
+
+    `draft_head` drafts for them, where there is one; it changes nothing but speed.
+    """
 
     spec: ModelSpec
     tokenizer: Tokenizer
     transformer: Transformer
     fingerprint: str
+    draft_head: DraftHead | None = None
 
     @classmethod
     def load(
-        cls, folder: Path | None = None, *, adapter: Path | None = None, device: str = "auto", dtype: str = "auto"
+        cls,
+        folder: Path | None = None,
+        *,
+        adapter: Path | None = None,
+        draft_head: Path | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
     ) -> Model:
         """Load a checkpoint (see `find_model`), by default the chosen one, with its adapters merged into it.
 
-        Raises ModelError or InputError.
+        `draft_head`: a file instead of that beside the adapter or the checkpoint. Raises ModelError or InputError.
         """
         named = find_adapter(adapter, folder)
         folder = find_model(folder)
@@ -57,6 +68,7 @@ class Model:
         if dtype == "auto" and where.type == "cpu" and holds_int8(folder) and native_library() is not None:
             precision = torch.int8
         transformer: Transformer
+        head: DraftHead | None = None
         if spec.regime is Regime.UNIFORM:
             if precision == torch.int8:
                 raise InputError("This checkpoint does not run in int8.", advice="Use bfloat16, or leave it out.")
@@ -66,11 +78,14 @@ class Model:
         else:
             kind = NativeTransformer if precision == torch.int8 else Transformer
             kind = AcceleratedTransformer if kernels_run(where) else kind
-            transformer = kind(spec.shape, read_merged(folder, spec.shape, adapters, dtype=precision, device=where))
+            weights = read_merged(folder, spec.shape, adapters, dtype=precision, device=where)
+            transformer = kind(spec.shape, weights)
+            if found := find_draft_head(draft_head, [*(a.folder for a in reversed(adapters)), folder]):
+                head = DraftHead.load(found, spec.shape, weights) if spec.verifies else None
         for one in adapters:
             spec = replace(spec, name=one.title(spec.name))
         files = "-".join(fingerprint(place) for place in [folder, *(a.folder for a in adapters)])
-        return cls(spec, tokenizer, transformer, f"{files}-{transformer.dtype}-{where.type}")
+        return cls(spec, tokenizer, transformer, f"{files}-{transformer.dtype}-{where.type}", head)
 
     def encode(self, text: str) -> list[int]:
         """Tokens of source text; the names of special tokens in it are plain text."""

@@ -17,11 +17,11 @@ from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
+from remask.engine.decode.tree import Tree
 from remask.engine.judge.corrector import Corrector
 from remask.engine.models.model import Model
 from remask.engine.models.transformer import Pass, Taps
 from remask.engine.prompt import Prompt
-from remask.engine.session import Session
 
 LEAST = 1e-9  # a probability whose logarithm is still finite
 
@@ -41,6 +41,7 @@ class Reader(ABC):
     def __init__(self, model: Model) -> None:
         self.spec = model.spec
         self.transformer = model.transformer
+        self.draft_head = model.draft_head
         self._never = torch.tensor(model.spec.never, dtype=torch.int64, device=self.transformer.device)
 
     def prepare(self, request: Request, prompt: Prompt, cancelled: Callable[[], bool]) -> PromptCounts:
@@ -49,7 +50,7 @@ class Reader(ABC):
         Unless a regime says otherwise, that is the newest token, which the first pass starts with.
         """
         request.pending = prompt.tokens[-1:]
-        return self.read_causally(request.session, prompt.tokens, cancelled)
+        return self.read_causally(request, prompt.tokens, cancelled)
 
     def canvas(self, request: Request, size: int) -> Canvas:
         """A fresh canvas of about `size` positions behind the pending tokens."""
@@ -78,31 +79,49 @@ class Reader(ABC):
         """Resolve the canvas, or as much of it as the policy's passes allow and the hole needs."""
         return denoise(self, request, canvas, enough)
 
-    def verify(self, request: Request, draft: list[int], branches: Branches = ()) -> list[int]:
+    def verify(
+        self, request: Request, draft: list[int], branches: Branches = (), others: Sequence[list[int]] = ()
+    ) -> list[int]:
         """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.
 
         How much that is the policy says (see `accepted`). With `branches` the pass drafts as well (see `Branches`).
+        With `others`, drafts beside the first one, the longest way through all of them is taken that the pass would
+        have written itself. What is taken of them beside the first draft stays pending: its KV lies in a wrong place.
         Leaves `hidden` and `ahead` in the request.
         Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
         """
-        read, session, first = [*request.pending, *draft], request.session, len(request.pending) - 1
-        hidden = self.forward(request, self.reading(request, draft, branches))
-        masks = [len(read) + row for row in masked_rows(branches)]
-        scores = self.scores(hidden[[*range(first, len(read)), *masks]])  # all in one: the head's weights are many
-        drafted = scores[len(read) - first :].argmax(-1).tolist()
-        scores = scores[: len(read) - first]
-        seeds = request.seeds(range(len(request.written), len(request.written) + len(scores)))
+        assert not (any(branches) and others), "a pass drafts behind one draft only"
+        tree, session = Tree(request.pending, draft, others), request.session
+        hidden = self.forward(request, self._reading_of(tree, request, draft, branches))
+        masks = [len(tree) + row for row in masked_rows(branches)]
+        scores = self.scores(hidden[[*range(tree.root, len(tree)), *masks]])  # all in one: the head's weights are many
+        drafted = scores[len(tree) - tree.root :].argmax(-1).tolist()
+        scores = scores[: len(tree) - tree.root]
+        first = len(request.written) - tree.root
+        seeds = request.seeds(first + depth for depth in tree.depths[tree.root :])
         chosen, probability = choose(scores, request.temperature, seeds)
-        own = chosen.tolist()  # own[i] follows draft[i - 1]
-        count = accepted(draft, own, scores, request.policy.acceptance)
-        written = [*draft[:count], own[count]]
-        request.sureness += log_probability(written, own, scores, probability.clamp_min(LEAST))
-        known = first + 1 + count
-        session.keep(read[:known])
-        request.pending = [own[count]]
-        request.hidden = hidden[:known]
-        request.ahead = drafted[sum(branches[:count]) : sum(branches[: count + 1])]
+        own = chosen.tolist()  # own[i] follows row root + i
+        if others:
+            way = tree.walk(own)
+        else:
+            way = [*range(tree.root, tree.root + 1 + accepted(draft, own, scores, request.policy.acceptance))]
+        rows = [row - tree.root for row in way]
+        written = [*(tree.tokens[row] for row in way[1:]), own[rows[-1]]]
+        sure = probability[rows].clamp_min(LEAST)
+        request.sureness += log_probability(written, [own[row] for row in rows], scores[rows], sure)
+        kept = sum(row < tree.trunk for row in way)
+        session.keep(tree.tokens[: tree.root + kept])
+        request.pending = written[kept - 1 :]
+        request.hidden = hidden[[*range(tree.root), *way]]
+        request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])]
         return written
+
+    def _reading_of(self, tree: Tree, request: Request, draft: list[int], branches: Branches) -> Pass:
+        if len(tree) == tree.trunk:
+            return self.reading(request, draft, branches)
+        device = self.transformer.device
+        at = torch.tensor(tree.depths, device=device) + request.session.cache.length
+        return Pass(torch.tensor(tree.tokens, device=device), at, tree.mask().to(device))
 
     def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
         """The pass that verifies `draft`, its rows first; a regime that drafts in it puts the branches behind."""
@@ -120,21 +139,20 @@ class Reader(ABC):
         """Logits [R, vocab] float32 with the mask token and the prompt's own marks out of reach."""
         return self.transformer.logits(hidden).index_fill_(-1, self._never, -torch.inf)
 
-    def read_causally(self, session: Session, tokens: list[int], cancelled: Callable[[], bool]) -> PromptCounts:
-        """Read all of `tokens` but the last one, reusing the longest common prefix of what the session holds."""
+    def read_causally(self, request: Request, tokens: list[int], cancelled: Callable[[], bool]) -> PromptCounts:
+        """Read all of `tokens` but the last one, reusing the longest common prefix of what the session holds.
+
+        Leaves the state that the first draft starts from in `request.hidden`, where anything was read.
+        """
+        session = request.session
         kept = session.cut_to(tokens[:-1])
-        return session.extend(
-            tokens[kept:-1],
-            lambda chunk, start: self.transformer.forward(
-                Pass.causal(chunk, start, self.transformer.device), session.cache
-            ),
-            cancelled,
-        )
+        request.hidden = None
 
+        def forward(chunk: list[int], start: int) -> None:
+            hidden = self.transformer.forward(Pass.causal(chunk, start, self.transformer.device), session.cache)
+            request.hidden = hidden[-1:].clone() if start + len(chunk) == len(tokens) - 1 else None
 
-def places(canvas: Canvas, wanted: Tensor | None) -> Tensor:
-    """The positions that a pass predicts, in order: the `wanted` ([B] bool), by default the open ones."""
-    return (canvas.open if wanted is None else wanted).nonzero()[:, 0]
+        return session.extend(tokens[kept:-1], forward, cancelled)
 
 
 def masked_rows(branches: Branches) -> list[int]:

@@ -160,7 +160,7 @@ class Recording(Drafter):
         self.saw = []
 
     def propose(self, request, size):
-        if request.hidden is not None:
+        if request.written:  # before that it is what the prompt's last pass left
             self.saw.append((request.session.tokens[-len(request.hidden) :], request.hidden, request.pending))
         return Draft([65, 66][:size], 0.25)
 
@@ -172,6 +172,7 @@ def test_a_draft_head_gets_the_states_of_what_was_kept(monkeypatch):
     _, request = run(model, prompt_of(5), policy("none", 0), 12)
     assert request.written == reference_greedy(random_weights(seed=5), SHAPE, prompt_of(5), 12, END, NEVER)
     assert request.extra == 0.25 * request.forwards
+    assert len(head.saw) == request.forwards - 1
     for kept, hidden, pending in head.saw:
         assert 1 <= len(hidden) == len(kept) <= 3
         scores = model.transformer.logits(hidden[-1:]).clone()

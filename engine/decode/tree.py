@@ -1,0 +1,57 @@
+"""Several drafts in one pass: a tree of tokens behind the newest known one, each seeing the tokens on its way only.
+
+Knows tokens and rows; knows no model. Sources: SpecInfer (Miao et al. 2024), Medusa (Cai et al. 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+
+class Tree:
+    """Rows of a pass: known tokens, behind them a draft, and behind that what other drafts say beside it.
+
+    The first `known` + len(draft) rows are one text; a later row goes on from an earlier one, its parent.
+    """
+
+    def __init__(self, known: Sequence[int], draft: Sequence[int], others: Iterable[Sequence[int]] = ()) -> None:
+        self.tokens = [*known, *draft]
+        self.trunk = len(self.tokens)  # rows that are one text
+        self.root = len(known) - 1
+        self.parents = list(range(-1, self.trunk - 1))
+        self.depths = list(range(self.trunk))  # of a row's token in its text
+        self._child = {(row - 1, self.tokens[row]): row for row in range(len(known), self.trunk)}
+        for other in others:
+            self._grow(other)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def walk(self, own: Sequence[int]) -> list[int]:
+        """The rows from the root on whose tokens are what the pass itself wrote; own[i] is said by row root + i."""
+        rows = [self.root]
+        while (row := self._child.get((rows[-1], own[rows[-1] - self.root]))) is not None:
+            rows.append(row)
+        return rows
+
+    def mask(self) -> Tensor:
+        """[T, T] bool: a row sees itself and its ancestors."""
+        mask = torch.zeros(len(self), len(self), dtype=torch.bool)
+        mask[: self.trunk, : self.trunk] = torch.ones(self.trunk, self.trunk, dtype=torch.bool).tril()
+        for row in range(self.trunk, len(self)):
+            mask[row] = mask[self.parents[row]]
+            mask[row, row] = True
+        return mask
+
+    def _grow(self, tokens: Sequence[int]) -> None:
+        at = self.root
+        for token in tokens:
+            if (at, token) not in self._child:
+                self._child[at, token] = len(self.tokens)
+                self.parents.append(at)
+                self.depths.append(self.depths[at] + 1)
+                self.tokens.append(token)
+            at = self._child[at, token]
