@@ -124,7 +124,7 @@ class NativeTransformer(Transformer):
             taps.states = list(tapped)
         with self._lock:
             model = ctypes.byref(self._model)
-            self._reserve(self._library.remask_scratch(model, count, cache.length, threads))
+            self._reserve(self._library.remask_scratch(model, count, threads))
             sizes = (count, cache.length, cache.capacity, threads, 0 if mask is None else mask.shape[1])
             places = (mask, cosine, sine, cache.entries, tap, push, tapped, pushes, x, self._scratch)
             values = _Step(*sizes, *(None if place is None else place.data_ptr() for place in places))

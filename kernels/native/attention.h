@@ -2,17 +2,27 @@
  *
  * out[r] = sum_j softmax_j(q[r] . k[j] / sqrt(d)) v[j], j over the context and, as the mask says, the pass's own tokens.
  * Keys and values are kept in blocks of 32 tokens as the multiplication wants them, so that a pass reads them once and
- * rearranges nothing. Row r of a KV head is token r / group and head r % group of that token.
+ * rearranges nothing. They are taken in chunks that stay in the processor's cache together with their scores, and the
+ * softmax is kept up to date from chunk to chunk (online softmax: Milakov & Gimelshein 2018). Chunks start at fixed
+ * places and what a row does not see adds exact zeros, so a row comes out alike whatever stands beside or behind it.
+ * Row r of a KV head is token r / group and head r % group of that token.
  */
 #ifndef REMASK_ATTENTION_H
 #define REMASK_ATTENTION_H
 
 #include "product.h"
 
+enum { CHUNK = 256, LINE = CHUNK + 16, TOGETHER = 3 }; /* keys; floats a row of scores; tiles that share a chunk */
+
 typedef struct {
     int tokens, context, masked, group, head_dim;
     const uint8_t *mask; /* [tokens][masked], of the last keys, or NULL */
 } View;
+
+typedef struct { /* what a thread works in; a row's LINE is no power of two, so that rows share no lines of the cache */
+    float scores[16 * LINE], top[TOGETHER * 16], total[TOGETHER * 16];
+    uint16_t weights[16 * CHUNK];
+} Space;
 
 static inline float wide(uint16_t bits) {
     uint32_t raw = (uint32_t)bits << 16;
@@ -27,35 +37,31 @@ static inline uint16_t narrow(float value) { /* round to nearest even */
     return (uint16_t)((raw + 0x7fff + (raw >> 16 & 1)) >> 16);
 }
 
-/* e^x for x <= 0, to 2e-7 relative; below -87 it is nothing. */
-static inline float exponential(float x) {
-    float bounded = larger(x, -87.0f), n = rintf(bounded * 1.44269504f);
-    float f = (bounded - n * 0.693145752f) - n * 1.42860677e-6f;
-    float p = 1.0f + f * (1.0f + f * (0.5f + f * (0.166666672f + f * (4.16664568e-2f + f * (8.33309e-3f + f * 1.3933e-3f)))));
+/* 2^x for x <= 0, to 3e-7 relative and exact at 0; below 2^-126, at minus infinity and for what is no number it is 0. */
+static inline float power(float x) {
+    float bounded = larger(x, -127.0f), n = rintf(bounded), f = bounded - n;
+    float p = 1.0f + f * (0.693147004f + f * (0.240222424f + f * (5.55073358e-2f + f * (9.67151392e-3f + f * 1.32647308e-3f))));
     int32_t bits = ((int32_t)n + 127) << 23;
-    float power;
-    memcpy(&power, &bits, 4);
-    return x < -87.0f ? 0.0f : p * power;
+    float scale;
+    memcpy(&scale, &bits, 4);
+    return p * scale;
 }
 
-/* Scores times `root` to weights in place, [keys] of one row; returns 1 / their sum. */
-static float soften(float *scores, int keys, float root) {
-    float top = -INFINITY, sum = 0.0f;
+/* The largest of a row's scores in a chunk. */
+static float highest(const float *scores, int keys) {
+    float top = -INFINITY;
 #pragma omp simd reduction(max : top)
     for (int j = 0; j < keys; j++) top = larger(top, scores[j]);
-#pragma omp simd reduction(+ : sum)
-    for (int j = 0; j < keys; j++) {
-        scores[j] = exponential((scores[j] - top) * root);
-        sum += scores[j];
-    }
-    return 1.0f / sum;
+    return top;
 }
 
-static void hide(const View *v, int row, float *scores) {
+/* Minus infinity for what a row does not see of the keys from `start` to `end`, and for the slots behind the last. */
+static void hide(const View *v, int row, int start, int end, float *scores) {
+    int keys = v->context + v->tokens, first = keys - v->masked;
     const uint8_t *mask = v->mask + (long)(row / v->group) * v->masked;
-    int first = v->context + v->tokens - v->masked;
-    for (int j = 0; j < v->masked; j++)
-        if (!mask[j]) scores[first + j] = -INFINITY;
+    for (int j = start > first ? start : first; v->mask && j < end && j < keys; j++)
+        if (!mask[j - first]) scores[j - start] = -INFINITY;
+    for (int j = start > keys ? start : keys; j < end; j++) scores[j - start] = -INFINITY;
 }
 
 /* Where pair p (two neighbours of the head's values) of key j lies in a block of 32 keys, in units of a pair. */
@@ -72,10 +78,10 @@ static void store(const uint16_t *k, const uint16_t *v, int head_dim, int j, uin
 
 #if defined(__AMX_BF16__) && defined(__AVX512BF16__)
 
-/* Scores of 16 query rows [16][wide_dim] with all keys: [16][all]. */
-static void score(const uint16_t *q, const uint16_t *blocks, int wide_dim, int all, int rows, float *scores) {
+/* Scores of 16 query rows [16][wide_dim] with a chunk's keys: [16][LINE]. */
+static void score(const uint16_t *q, const uint16_t *blocks, int wide_dim, int keys, int rows, float *scores) {
     (void)rows;
-    for (int at = 0; at < all; at += 32) {
+    for (int at = 0; at < keys; at += 32) {
         const uint16_t *block = blocks + (long)at * wide_dim * 2;
         _tile_zero(0);
         _tile_zero(1);
@@ -86,23 +92,45 @@ static void score(const uint16_t *q, const uint16_t *blocks, int wide_dim, int a
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(1, 4, 7);
         }
-        _tile_stored(0, scores + at, all * 4L);
-        _tile_stored(1, scores + at + 16, all * 4L);
+        _tile_stored(0, scores + at, LINE * 4);
+        _tile_stored(1, scores + at + 16, LINE * 4);
     }
 }
 
-/* Weights [16][all] times all values: [16][wide_dim]. */
-static void mix(const float *scores, uint16_t *weights, const uint16_t *blocks, int wide_dim, int all, int rows,
+static inline __m512 powers(__m512 x) { /* `power` of sixteen */
+    __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT), f = _mm512_sub_ps(x, n);
+    __m512 p = _mm512_fmadd_ps(f, _mm512_set1_ps(1.32647308e-3f), _mm512_set1_ps(9.67151392e-3f));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(5.55073358e-2f));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(0.240222424f));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(0.693147004f));
+    p = _mm512_fmadd_ps(f, p, _mm512_set1_ps(1.0f));
+    __mmask16 some = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_GE_OQ);
+    return _mm512_maskz_scalef_ps(some, p, n);
+}
+
+/* A row's scores to its weights 2^((score - top) * root); returns their sum. */
+static float weigh(float *scores, int keys, float top, float root, uint16_t *weights) {
+    __m512 sum = _mm512_setzero_ps(), most = _mm512_set1_ps(top), by = _mm512_set1_ps(root);
+    for (int j = 0; j < keys; j += 32) {
+        __m512 a = powers(_mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(scores + j), most), by));
+        __m512 b = powers(_mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(scores + j + 16), most), by));
+        sum = _mm512_add_ps(sum, _mm512_add_ps(a, b));
+        _mm512_storeu_si512(weights + j, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+    }
+    return _mm512_reduce_add_ps(sum);
+}
+
+/* out [16][wide_dim] += weights [16][CHUNK] times a chunk's values. */
+static void mix(const float *scores, const uint16_t *weights, const uint16_t *blocks, int wide_dim, int keys, int rows,
                 float *out) {
-    for (int r = 0; r < rows; r++)
-        for (long j = (long)r * all; j < (long)(r + 1) * all; j += 16)
-            _mm256_storeu_si256((__m256i *)(weights + j), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(scores + j)));
+    (void)scores;
+    (void)rows;
     for (int d = 0; d < wide_dim; d += 32) {
-        _tile_zero(0);
-        _tile_zero(1);
-        for (int at = 0; at < all; at += 32) {
+        _tile_loadd(0, out + d, wide_dim * 4L);
+        _tile_loadd(1, out + d + 16, wide_dim * 4L);
+        for (int at = 0; at < keys; at += 32) {
             const uint16_t *values = blocks + (long)at * wide_dim * 2 + 32 * wide_dim + d * 32;
-            _tile_loadd(4, weights + at, all * 2L);
+            _tile_loadd(4, weights + at, CHUNK * 2L);
             _tile_loadd(6, values, 64);
             _tile_loadd(7, values + 512, 64);
             _tile_dpbf16ps(0, 4, 6);
@@ -118,9 +146,9 @@ static void mix(const float *scores, uint16_t *weights, const uint16_t *blocks, 
 static inline float low(uint32_t pair) { return wide((uint16_t)pair); }
 static inline float high(uint32_t pair) { return wide((uint16_t)(pair >> 16)); }
 
-static void score(const uint16_t *q, const uint16_t *blocks, int wide_dim, int all, int rows, float *scores) {
+static void score(const uint16_t *q, const uint16_t *blocks, int wide_dim, int keys, int rows, float *scores) {
     for (int r = 0; r < rows; r++)
-        for (int at = 0; at < all; at += 16) {
+        for (int at = 0; at < keys; at += 16) {
             const uint32_t *pairs = (const uint32_t *)(blocks + (long)(at / 32 * 32) * wide_dim * 2);
             const uint16_t *query = q + (long)r * wide_dim;
             float sums[16] = {0};
@@ -128,18 +156,28 @@ static void score(const uint16_t *q, const uint16_t *blocks, int wide_dim, int a
             for (int p = 0; p < wide_dim / 2; p++)
                 for (int j = 0; j < 16; j++)
                     sums[j] += wide(query[2 * p]) * low(pairs[p * 16 + j]) + wide(query[2 * p + 1]) * high(pairs[p * 16 + j]);
-            memcpy(scores + (long)r * all + at, sums, sizeof sums);
+            memcpy(scores + (long)r * LINE + at, sums, sizeof sums);
         }
 }
 
-static void mix(const float *scores, uint16_t *weights, const uint16_t *blocks, int wide_dim, int all, int rows,
+static float weigh(float *scores, int keys, float top, float root, uint16_t *weights) {
+    float sum = 0.0f;
+    (void)weights; /* they take the scores' place: nothing here multiplies 16 bits */
+#pragma omp simd reduction(+ : sum)
+    for (int j = 0; j < keys; j++) {
+        scores[j] = power((scores[j] - top) * root);
+        sum += scores[j];
+    }
+    return sum;
+}
+
+static void mix(const float *scores, const uint16_t *weights, const uint16_t *blocks, int wide_dim, int keys, int rows,
                 float *out) {
     (void)weights;
-    memset(out, 0, 4L * rows * wide_dim);
     for (int r = 0; r < rows; r++)
-        for (int j = 0; j < all; j += 2) {
+        for (int j = 0; j < keys; j += 2) {
             const uint32_t *pairs = (const uint32_t *)(blocks + (long)(j / 32 * 32) * wide_dim * 2 + 32 * wide_dim);
-            const float *w = scores + (long)r * all + j;
+            const float *w = scores + (long)r * LINE + j;
             for (int d = 0; d < wide_dim; d++) {
                 uint32_t pair = pairs[(d / 16 * 16 + j % 32 / 2) * 16 + d % 16];
                 out[(long)r * wide_dim + d] += w[0] * low(pair) + w[1] * high(pair);
@@ -149,21 +187,41 @@ static void mix(const float *scores, uint16_t *weights, const uint16_t *blocks, 
 
 #endif
 
-/* Up to 16 query rows [16][wide_dim] of one KV head, from row `row` on, to out [16][wide_dim]. */
-static void attend_tile(const View *v, const uint16_t *q, int row, int rows, const uint16_t *blocks, float *scores,
-                        uint16_t *weights, float *out) {
-    int wide_dim = padded(v->head_dim, 32), keys = v->context + v->tokens, all = padded(keys, 32);
-    float scale[16], root = 1.0f / sqrtf((float)v->head_dim);
-    score(q, blocks, wide_dim, all, rows, scores);
+/* One chunk of keys, from `start` to `end`, into up to 16 rows from `row` on; `root` is log2(e) / sqrt(d). */
+static void absorb(const View *v, const uint16_t *q, int row, int rows, const uint16_t *blocks, int start, int end,
+                   float root, Space *space, int tile, float *out) {
+    int wide_dim = padded(v->head_dim, 32), keys = end - start;
+    const uint16_t *chunk = blocks + (long)start * wide_dim * 2;
+    score(q, chunk, wide_dim, keys, rows, space->scores);
     for (int r = 0; r < rows; r++) {
-        float *line = scores + (long)r * all;
-        if (v->mask) hide(v, row + r, line);
-        for (int j = keys; j < all; j++) line[j] = -INFINITY;
-        scale[r] = soften(line, all, root); /* whole blocks: sums have one order however many keys follow */
+        float *line = space->scores + r * LINE, *top = space->top + tile * 16 + r, *total = space->total + tile * 16 + r;
+        hide(v, row + r, start, end, line);
+        float higher = larger(highest(line, keys), *top), shrink = power((*top - higher) * root);
+        *total = *total * shrink + weigh(line, keys, higher, root, space->weights + r * CHUNK);
+        *top = higher;
+        for (int d = 0; d < wide_dim; d++) out[r * wide_dim + d] *= shrink;
     }
-    mix(scores, weights, blocks, wide_dim, all, rows, out);
-    for (int r = 0; r < rows; r++)
-        for (int d = 0; d < wide_dim; d++) out[r * wide_dim + d] *= scale[r];
+    mix(space->scores, space->weights, chunk, wide_dim, keys, rows, out);
+}
+
+/* Up to TOGETHER tiles of 16 query rows [16][wide_dim] of one KV head, from row `row` of `many` on, to out. */
+static void attend_tiles(const View *v, const uint16_t *q, int row, int tiles, int many, const uint16_t *blocks,
+                         Space *space, float *out) {
+    int wide_dim = padded(v->head_dim, 32), all = padded(v->context + v->tokens, 32);
+    float root = 1.44269504f / sqrtf((float)v->head_dim);
+    memset(out, 0, 64L * tiles * wide_dim);
+    memset(space->total, 0, sizeof space->total);
+    for (int r = 0; r < tiles * 16; r++) space->top[r] = -INFINITY;
+    for (int start = 0; start < all; start += CHUNK) {
+        int end = all - start < CHUNK ? all : start + CHUNK;
+        for (int i = 0; i < tiles; i++) {
+            int first = row + i * 16, rows = many - first < 16 ? many - first : 16;
+            long at = 16L * i * wide_dim;
+            absorb(v, q + at, first, rows, blocks, start, end, root, space, i, out + at);
+        }
+    }
+    for (int r = 0; r < tiles * 16; r++)
+        for (int d = 0; d < wide_dim; d++) out[r * wide_dim + d] *= 1.0f / space->total[r];
 }
 
 #endif

@@ -41,8 +41,9 @@ typedef struct {
 
 typedef struct {
     int8_t *parts;
-    float *step, *qkv, *mixed, *middle, *scores, *outs;
-    uint16_t *q, *weights;
+    float *step, *qkv, *mixed, *middle, *outs;
+    uint16_t *q;
+    Space *spaces;
 } Scratch;
 
 static char *take(char **from, long bytes) {
@@ -51,9 +52,9 @@ static char *take(char **from, long bytes) {
     return at;
 }
 
-static long lay_out(const Model *m, int tokens, int context, int threads, char *base, Scratch *s) {
+static long lay_out(const Model *m, int tokens, int threads, char *base, Scratch *s) {
     int most = m->width > m->mlp_width ? m->width : m->mlp_width, queries = m->heads * m->head_dim;
-    int wide_dim = padded(m->head_dim, 32), keys = padded(context + tokens, 32);
+    int wide_dim = padded(m->head_dim, 32);
     int rows = padded(tokens * (m->heads / m->kv_heads), 16);
     char *at = base;
     if (queries > most) most = queries;
@@ -62,16 +63,15 @@ static long lay_out(const Model *m, int tokens, int context, int threads, char *
     s->qkv = (float *)take(&at, 4L * tokens * (queries + 2 * m->kv_heads * m->head_dim));
     s->mixed = (float *)take(&at, 4L * tokens * queries);
     s->middle = (float *)take(&at, 4L * tokens * m->mlp_width);
-    s->scores = (float *)take(&at, 4L * threads * 16 * keys);
-    s->outs = (float *)take(&at, 4L * threads * 16 * wide_dim);
+    s->outs = (float *)take(&at, 4L * threads * TOGETHER * 16 * wide_dim);
+    s->spaces = (Space *)take(&at, threads * (long)sizeof(Space));
     s->q = (uint16_t *)take(&at, 2L * m->kv_heads * rows * wide_dim);
-    s->weights = (uint16_t *)take(&at, 2L * threads * 16 * keys);
     return at - base;
 }
 
-long remask_scratch(const Model *m, int tokens, int context, int threads) {
+long remask_scratch(const Model *m, int tokens, int threads) {
     Scratch s;
-    return lay_out(m, tokens, context, threads, (char *)0, &s) + 64;
+    return lay_out(m, tokens, threads, (char *)0, &s) + 64;
 }
 
 static int thread(void) {
@@ -108,7 +108,7 @@ static void gated(const Matrix *m, int tokens, int mlp_width, float *out, Scratc
             columns(m, mlp_width + at, s->parts + 2L * t * width, s->step + t, rows, up, BLOCK, 0);
             for (int r = 0; r < rows; r++)
                 for (int n = 0; n < many; n++) {
-                    float g = gate[r * BLOCK + n], e = exponential(-fabsf(g)); /* the side where e <= 1 */
+                    float g = gate[r * BLOCK + n], e = power(-fabsf(g) * 1.44269504f); /* e^-|g| <= 1 */
                     float sigmoid = (g > 0 ? 1.0f : e) / (1.0f + e);
                     out[(long)(t + r) * mlp_width + at + n] = g * sigmoid * up[r * BLOCK + n];
                 }
@@ -161,21 +161,26 @@ static void place(const Model *m, const Layer *l, const Step *p, uint16_t *cache
     }
 }
 
+/* Tiles of a KV head that a thread takes at once: many share what is read, few leave work for all threads. */
+static int together(int tiles, int kv_heads, int threads) {
+    int share = kv_heads * tiles / (2 * threads);
+    if (threads == 1 || share > TOGETHER) share = TOGETHER;
+    return share < 1 ? 1 : share < tiles ? share : tiles;
+}
+
 static void attend(const Model *m, const Step *p, const uint16_t *cache, Scratch *s) {
     int dim = m->head_dim, wide_dim = padded(dim, 32), group = m->heads / m->kv_heads, many = p->tokens * group;
-    int rows = padded(many, 16), all = padded(p->context + p->tokens, 32);
+    int tiles = padded(many, 16) / 16, each = together(tiles, m->kv_heads, p->threads), parts = (tiles + each - 1) / each;
     View view = {p->tokens, p->context, p->masked, group, dim, p->mask};
 #pragma omp for
-    for (int i = 0; i < m->kv_heads * rows / 16; i++) {
-        int h = i / (rows / 16), row = i % (rows / 16) * 16, count = many - row < 16 ? many - row : 16;
-        float *out = s->outs + (long)thread() * 16 * wide_dim;
-        long line = 16L * all * thread();
-        attend_tile(&view, s->q + ((long)h * rows + row) * wide_dim, row, count,
-                    cache + (long)h * p->capacity * 2 * wide_dim, s->scores + line, s->weights + line, out);
-        for (int r = 0; r < count; r++) {
-            int t = (row + r) / group, head = h * group + (row + r) % group;
-            memcpy(s->mixed + ((long)t * m->heads + head) * dim, out + r * wide_dim, dim * sizeof *out);
-        }
+    for (int i = 0; i < m->kv_heads * parts; i++) {
+        int h = i / parts, first = i % parts * each, now = tiles - first < each ? tiles - first : each;
+        float *out = s->outs + (long)thread() * TOGETHER * 16 * wide_dim;
+        attend_tiles(&view, s->q + ((long)h * tiles + first) * 16 * wide_dim, first * 16, now, many,
+                     cache + (long)h * p->capacity * 2 * wide_dim, s->spaces + thread(), out);
+        for (int r = first * 16; r < (first + now) * 16 && r < many; r++)
+            memcpy(s->mixed + ((long)(r / group) * m->heads + h * group + r % group) * dim,
+                   out + (r - first * 16) * wide_dim, dim * sizeof *out);
     }
 }
 
@@ -194,7 +199,7 @@ static void behind(const Model *m, const Step *p, int layer) {
 void remask_pass(const Model *m, const Step *p) {
     Scratch s;
     char *base = p->scratch + (64 - (uintptr_t)p->scratch % 64) % 64;
-    lay_out(m, p->tokens, p->context, p->threads, base, &s);
+    lay_out(m, p->tokens, p->threads, base, &s);
     long one = (long)m->kv_heads * p->capacity * 2 * padded(m->head_dim, 32);
 #pragma omp parallel num_threads(p->threads)
     {

@@ -32,19 +32,69 @@ typedef struct {
 static inline float larger(float a, float b) { return a > b ? a : b; }
 static inline int padded(int count, int unit) { return (count + unit - 1) / unit * unit; }
 
-/* One row of activations to its two parts (`high`, then `low`, each `width` bytes) and its step. */
-static void split_row(const float *x, const float *norm, float eps, int count, int width, int8_t *parts, float *step) {
-    float peak = 0.0f, square = 0.0f, factor = 1.0f;
-#pragma omp simd reduction(max : peak) reduction(+ : square)
-    for (int i = 0; i < count; i++) {
-        float y = norm ? x[i] * norm[i] : x[i];
-        peak = larger(peak, fabsf(y));
-        square += x[i] * x[i];
+/* The largest of a row's values times the weights of its norm, and the sum of the values' squares. */
+static float peak_of(const float *x, const float *norm, int count, float *square);
+
+/* A row (times the weights of its norm) in steps of 1 / `inverse`: the whole ones, and 127ths of a step; zeros behind. */
+static void cut(const float *x, const float *norm, float inverse, int count, int width, int8_t *high, int8_t *low);
+
+#if defined(__AVX512BW__)
+
+static inline __m512 sixteen(const float *x, const float *norm, int i, int count) {
+    int left = count - i;
+    __mmask16 in = left >= 16 ? (__mmask16)0xffff : left > 0 ? (__mmask16)((1u << left) - 1) : (__mmask16)0;
+    __m512 y = _mm512_maskz_loadu_ps(in, x + i);
+    return norm ? _mm512_mul_ps(y, _mm512_maskz_loadu_ps(in, norm + i)) : y;
+}
+
+static float peak_of(const float *x, const float *norm, int count, float *square) {
+    __m512 most[4], sums[4]; /* four each: one would wait for itself */
+    for (int j = 0; j < 4; j++) most[j] = sums[j] = _mm512_setzero_ps();
+    for (int i = 0; i < count; i += 64)
+        for (int j = 0; j < 4; j++) {
+            __m512 plain = sixteen(x, NULL, i + 16 * j, count);
+            sums[j] = _mm512_fmadd_ps(plain, plain, sums[j]);
+            most[j] = _mm512_max_ps(most[j], _mm512_abs_ps(norm ? sixteen(x, norm, i + 16 * j, count) : plain));
+        }
+    *square = _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
+    return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
+}
+
+static inline __m512i bytes(const __m512i *four) { /* in order: packing goes by quarters */
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i a = _mm512_packs_epi32(four[0], four[1]), b = _mm512_packs_epi32(four[2], four[3]);
+    return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(a, b));
+}
+
+static void cut(const float *x, const float *norm, float inverse, int count, int width, int8_t *high, int8_t *low) {
+    __m512 by = _mm512_set1_ps(inverse), most = _mm512_set1_ps(127.0f), least = _mm512_set1_ps(-127.0f);
+    for (int i = 0; i < width; i += 64) {
+        __m512i whole[4], rest[4];
+        for (int j = 0; j < 4; j++) {
+            __m512 y = _mm512_mul_ps(sixteen(x, norm, i + 16 * j, count), by);
+            y = _mm512_min_ps(_mm512_max_ps(y, least), most);
+            whole[j] = _mm512_cvttps_epi32(y);
+            rest[j] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_sub_ps(y, _mm512_cvtepi32_ps(whole[j])), most));
+        }
+        _mm512_storeu_si512(high + i, bytes(whole));
+        _mm512_storeu_si512(low + i, bytes(rest));
     }
-    peak = larger(peak / 127.0f, 1e-30f);
-    if (norm) factor = 1.0f / sqrtf(square / count + eps);
-    float inverse = 1.0f / peak;
-    int8_t *high = parts, *low = parts + width;
+}
+
+#else
+
+static float peak_of(const float *x, const float *norm, int count, float *square) {
+    float peak = 0.0f, sum = 0.0f;
+#pragma omp simd reduction(max : peak) reduction(+ : sum)
+    for (int i = 0; i < count; i++) {
+        peak = larger(peak, fabsf(norm ? x[i] * norm[i] : x[i]));
+        sum += x[i] * x[i];
+    }
+    *square = sum;
+    return peak;
+}
+
+static void cut(const float *x, const float *norm, float inverse, int count, int width, int8_t *high, int8_t *low) {
 #pragma omp simd
     for (int i = 0; i < count; i++) {
         float y = (norm ? x[i] * norm[i] : x[i]) * inverse;
@@ -56,7 +106,15 @@ static void split_row(const float *x, const float *norm, float eps, int count, i
     }
     memset(high + count, 0, width - count);
     memset(low + count, 0, width - count);
-    *step = peak * factor;
+}
+
+#endif
+
+/* One row of activations to its two parts (`high`, then `low`, each `width` bytes) and its step. */
+static void split_row(const float *x, const float *norm, float eps, int count, int width, int8_t *parts, float *step) {
+    float square, peak = larger(peak_of(x, norm, count, &square) / 127.0f, 1e-30f);
+    cut(x, norm, 1.0f / peak, count, width, parts, parts + width);
+    *step = norm ? peak * (1.0f / sqrtf(square / count + eps)) : peak;
 }
 
 #if defined(__AMX_INT8__)

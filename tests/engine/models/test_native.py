@@ -108,6 +108,41 @@ def test_a_mask_wider_than_the_pass_hides_older_entries(shared):
 
 
 @compiled
+def test_nor_on_how_the_context_was_read_where_it_is_longer_than_a_chunk_of_keys():
+    native, _ = pair(SHAPE)
+    tokens = [(11 * i) % 256 for i in range(540)]
+    caches = [native.new_cache() for _ in range(2)]
+    for cache, sizes in zip(caches, [(540,), (3, 253, 1, 200, 83)], strict=True):
+        for size in sizes:
+            at = cache.length
+            native.forward(Pass.causal(tokens[at : at + size], at, CPU), cache)
+            cache.advance(size)
+    assert torch.equal(caches[0].snapshot(), caches[1].snapshot())
+    block = native.forward(Pass.canvas([3, MASK, 5, MASK], 540, CPU), caches[0])
+    hidden = torch.eye(4, dtype=torch.bool)  # each alone: what others see is their own
+    alone = native.forward(Pass(torch.tensor([3, MASK, 5, MASK]), torch.full((4,), 540), hidden), caches[1])
+    assert torch.equal(alone[0], native.forward(Pass.causal([3], 540, CPU), caches[0])[0])
+    assert not torch.equal(alone, block)
+
+
+@compiled
+@pytest.mark.parametrize("machine", [("-march=x86-64-v3",), ("-march=icelake-server",)], ids=lambda m: m[-1])
+def test_attention_as_compiled_for_other_processors(tmp_path, monkeypatch, machine):
+    if not supported(machine):
+        pytest.skip("this processor does not run that code")
+    library = build.load(tmp_path, machine)
+    monkeypatch.setattr("remask.engine.models.native.native_library", lambda: library)
+    native, plain = pair(WIDE)
+    ours, theirs = native.new_cache(), plain.new_cache()
+    tokens = [(7 * i) % 256 for i in range(300)]
+    close(native.forward(Pass.causal(tokens, 0, CPU), ours), plain.forward(Pass.causal(tokens, 0, CPU), theirs))
+    ours.advance(300)
+    theirs.advance(300)
+    step = Pass.canvas([3, MASK, MASK, 9, 4, MASK], 300, CPU)
+    close(native.forward(step, ours), plain.forward(step, theirs))
+
+
+@compiled
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads):
     native, _ = pair(WIDE)
