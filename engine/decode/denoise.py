@@ -34,13 +34,18 @@ def denoise(reader: Reader, request: Request, canvas: Canvas, enough: Enough) ->
     the best predictions for what is open. What a canvas starts with that is no mask is looked at first, if it is not
     verified afterwards.
     """
-    policy = request.policy
-    progress = Progress(policy, policy.passes or default_steps(len(canvas)), len(canvas))
     if request.remasker is not None:
         request.remasker.begin()
-    begun = not policy.verifies and not bool(canvas.open.all())
+    begun = not request.policy.verifies and not bool(canvas.open.all())
     if begun and bool(reader.rescored(request, canvas).any()):
         review(reader, request, canvas)
+    return go_on(reader, request, canvas, enough)
+
+
+def go_on(reader: Reader, request: Request, canvas: Canvas, enough: Enough) -> Canvas:
+    """`denoise` from where the canvas is: what stands in it counts as committed by passes before."""
+    policy = request.policy
+    progress = Progress(policy, policy.passes or default_steps(len(canvas)), len(canvas))
     while True:
         canvas = _resolved(reader, request, canvas, enough, progress)
         if not _corrected(reader, request, canvas, enough, progress):
@@ -191,6 +196,8 @@ def _corrected(reader: Reader, request: Request, canvas: Canvas, enough: Enough,
     canvas.reread = len(run) == len(canvas)
     found = remasker.find_doubted(wrong, canvas, len(request.written))
     if found is None or not _take_back(request, canvas, found):
+        if request.doubter is not None:
+            request.doubter.wrong += wrong.tolist()
         return False
     progress.extend()
     return True
