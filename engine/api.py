@@ -37,6 +37,7 @@ from remask.engine.decode.trace import Trace
 from remask.engine.judge.blame import Blame
 from remask.engine.judge.corrector import ANOTHER, Corrector
 from remask.engine.judge.corrector_file import corrector_for
+from remask.engine.judge.doubter import Doubter
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge, sentence
@@ -145,12 +146,13 @@ class Engine:
         names = self._names(grammar, request, thorough=trace is not None or not policy.verifies)
         hole = partial(Request, session, policy, budget, trace=trace)
         judge = partial(self._remasker, grammar, request, policy, names)
-        greedy = hole(on_draft=on_draft, remasker=judge())
+        doubter = partial(self._doubter, request)
+        greedy = hole(on_draft=on_draft, remasker=judge(), doubter=doubter())
         attempts = [self._attempt(greedy, prompt, rules, gate, names, request)]
         for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
             if len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
                 break
-            drawn = hole(temperature=TEMPERATURE, seed=seed, remasker=judge())
+            drawn = hole(temperature=TEMPERATURE, seed=seed, remasker=judge(), doubter=doubter())
             attempts.append(self._attempt(drawn, prompt, rules, gate, names, request))
         self._sessions.trim()
         best, *others = distinct(attempts) or attempts[:1]
@@ -203,6 +205,7 @@ class Engine:
             detail=finished.detail,
             score=round(hole.score, 4),
             names=facts,
+            doubt=hole.doubter.mean if hole.doubter is not None else 0.0,
             tokens=len(hole.written),
             forwards=hole.forwards,
             prompt=counts,
@@ -231,6 +234,10 @@ class Engine:
             Falling(policy.doubt, policy.fall) if Remask.CONFIDENCE in wanted else None,
             self.corrector if Remask.CORRECTOR in wanted else None,
         )
+
+    def _doubter(self, request: CompletionRequest) -> Doubter | None:
+        """Hears the corrector head on a text that is ranked among others."""
+        return Doubter(self.corrector) if self.corrector is not None and request.candidates > 1 else None
 
     def _names(self, grammar: Grammar | None, request: CompletionRequest, *, thorough: bool) -> NamesJudge | None:
         """The judge of names; where that can change what is shown, installed packages are looked up, too.

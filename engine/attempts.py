@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from remask.contract.messages import NameFacts, PromptCounts, Reason
 
+WRONG_NATS = 0.25  # what a text loses in rank if the corrector head is sure that all of it is wrong
 UNKNOWN_NATS = 0.5  # what a text loses in rank if nothing defines any of its names; a share of them, that share of it
 
 
@@ -26,11 +27,12 @@ class Attempt:
     prompt: PromptCounts
     prompted: float
     decode_ms: float
+    doubt: float = 0.0  # the mean probability that a token is wrong, by the corrector head
 
     @property
     def value(self) -> float:
-        """What it is ranked by: mean log-probability, less for names that nothing defines."""
-        return self.score - UNKNOWN_NATS * self.names.after
+        """What it is ranked by: mean log-probability, less for names that nothing defines, less for doubts."""
+        return self.score - UNKNOWN_NATS * self.names.after - WRONG_NATS * self.doubt
 
 
 def distinct(attempts: list[Attempt]) -> list[Attempt]:

@@ -12,6 +12,7 @@ from remask.contract.messages import Reason
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.remask import Remasker
 from remask.engine.decode.trace import Trace
+from remask.engine.judge.doubter import Doubter
 from remask.engine.session import Session
 
 
@@ -43,7 +44,8 @@ class Request:
     before has decided it. `guess` is what the hole may well hold (its text before an edit): a draft, no more.
     `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
     natural logarithm of the probability of each written token. `on_draft` is told the text as far
-    as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases.
+    as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases, and
+    `doubter` hears the corrector head on what verifying passes write.
     `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass.
 
     What the last pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens before the newest
@@ -63,6 +65,7 @@ class Request:
     on_draft: Callable[[str], None] | None = None
     trace: Trace | None = None
     remasker: Remasker | None = None
+    doubter: Doubter | None = None
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)
     forwards: int = 0

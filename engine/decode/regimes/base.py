@@ -109,6 +109,8 @@ class Reader(ABC):
         written = [*(tree.tokens[row] for row in way[1:]), own[rows[-1]]]
         sure = probability[rows].clamp_min(LEAST)
         request.sureness += log_probability(written, [own[row] for row in rows], scores[rows], sure)
+        if request.doubter is not None:
+            request.doubter.read(way, scores[rows], written)
         kept = sum(row < tree.trunk for row in way)
         session.keep(tree.tokens[: tree.root + kept])
         request.pending = written[kept - 1 :]
@@ -131,6 +133,8 @@ class Reader(ABC):
     def forward(self, request: Request, step: Pass, taps: Taps | None = None) -> Tensor:
         """One counted pass behind the session's valid entries; hidden states [T, width]."""
         request.forwards += 1
+        if taps is None and request.doubter is not None:
+            taps = request.doubter.taps()
         if taps is None:
             return self.transformer.forward(step, request.session.cache)
         return self.transformer.forward(step, request.session.cache, taps)
@@ -153,6 +157,11 @@ class Reader(ABC):
             request.hidden = hidden[-1:].clone() if start + len(chunk) == len(tokens) - 1 else None
 
         return session.extend(tokens[kept:-1], forward, cancelled)
+
+
+def places(canvas: Canvas, wanted: Tensor | None) -> Tensor:
+    """The positions that a pass predicts, in order: the `wanted` ([B] bool), by default the open ones."""
+    return (canvas.open if wanted is None else wanted).nonzero()[:, 0]
 
 
 def masked_rows(branches: Branches) -> list[int]:
