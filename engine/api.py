@@ -26,10 +26,10 @@ from remask.contract.messages import (
     Reason,
     Timing,
 )
-from remask.engine.attempts import Attempt, distinct
+from remask.engine.attempts import Attempt, Finisher, distinct
 from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import Policy, Remask, policy_named
+from remask.engine.decode.policy import Policy, Remask, policy_named, searching
 from remask.engine.decode.remask import Falling, Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end, line_before_code
@@ -38,7 +38,6 @@ from remask.engine.judge.blame import Blame
 from remask.engine.judge.corrector import ANOTHER, Corrector
 from remask.engine.judge.corrector_file import corrector_for
 from remask.engine.judge.doubter import Doubter
-from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge, sentence
 from remask.engine.judge.names_blame import CanvasJudge, InTurn, NamesBlame
@@ -125,11 +124,12 @@ class Engine:
         `on_draft` is called with the first candidate's text as far as it is final, before the gate has judged it;
         `trace` records what every pass did.
 
-        Several candidates come from the same prompt: one greedy, the others drawn at a temperature; all of them
-        past the gate, ranked by their mean log-probability and by names that nothing defines.
+        Several candidates come from the same prompt: of a search, where the checkpoint is read causally, ranked by its
+        values; else one greedy, the others drawn at a temperature, ranked by their mean log-probability and by names
+        that nothing defines. All of them are past the gate.
         """
         started = time.monotonic()
-        policy = policy_named(request.policy, self.model.spec)
+        policy = searching(policy_named(request.policy, self.model.spec), request.candidates, self.model.spec)
         result = partial(CompletionResult, language=request.language, model=self.model.spec.name, policy=policy.name)
         try:
             grammar = grammar_for_language(request.language)
@@ -146,16 +146,18 @@ class Engine:
         names = self._names(grammar, request, thorough=trace is not None or not policy.verifies)
         hole = partial(Request, session, policy, budget, trace=trace)
         judge = partial(self._remasker, grammar, request, policy, names)
-        doubter = partial(self._doubter, request)
-        greedy = hole(on_draft=on_draft, remasker=judge(), doubter=doubter())
-        attempts = [self._attempt(greedy, prompt, rules, gate, names, request)]
+        doubter = partial(self._doubter, request, policy)
+        finisher = Finisher(gate, names, request.prefix, request.suffix)
+        aim = finisher.aim(self.model.encode) if policy.branches > 1 else None
+        greedy = hole(on_draft=on_draft, remasker=judge(), aim=aim, wanted=request.candidates, doubter=doubter())
+        attempts = self._attempts(greedy, prompt, rules, finisher)
         for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
-            if len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
+            if policy.branches > 1 or len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
                 break
             drawn = hole(temperature=TEMPERATURE, seed=seed, remasker=judge(), doubter=doubter())
-            attempts.append(self._attempt(drawn, prompt, rules, gate, names, request))
+            attempts += self._attempts(drawn, prompt, rules, finisher)
         self._sessions.trim()
-        best, *others = distinct(attempts) or attempts[:1]
+        best, *others = distinct(attempts)[: request.candidates] or attempts[:1]
         first = attempts[0]
         return result(
             text=best.text,
@@ -174,44 +176,40 @@ class Engine:
             ),
         )
 
-    def _attempt(
-        self,
-        hole: Request,
-        prompt: Prompt,
-        rules: StopRules,
-        gate: Gate | None,
-        names: NamesJudge | None,
-        request: CompletionRequest,
-    ) -> Attempt:
-        """Read what the session lacks of the prompt, decode, and judge."""
+    def _attempts(self, hole: Request, prompt: Prompt, rules: StopRules, finisher: Finisher) -> list[Attempt]:
+        """Read what the session lacks of the prompt, decode, and judge; several texts come of a search."""
         if hole.trace is not None:
             hole.trace.begin(hole.seed, self.model.decode)
         counts = self._decoder.prepare(hole, prompt)
         prompted = time.monotonic()
         if hole.trace is not None:
             hole.trace.prompted(counts)
-        draft, ended = self._decoder.decode(hole, rules)
+        texts = self._decoder.texts(hole, rules)
         decode_ms = _milliseconds(prompted, time.monotonic())
-        finished = finish(draft, ended, request.prefix, request.suffix, gate)
-        if hole.trace is not None:
-            hole.trace.judged("parser", draft, finished.text, finished.reason.value, finished.detail)
-        spent = hole.budget.spent(0) is not None
-        facts = NameFacts() if names is None or spent else names.compare(draft, finished.text)
-        if hole.trace is not None:
-            hole.trace.judged("names", draft, finished.text, "", sentence(facts))
-        return Attempt(
-            text=finished.text,
-            reason=finished.reason,
-            detail=finished.detail,
-            score=round(hole.score, 4),
-            names=facts,
-            doubt=hole.doubter.mean if hole.doubter is not None else 0.0,
-            tokens=len(hole.written),
-            forwards=hole.forwards,
-            prompt=counts,
-            prompted=prompted,
-            decode_ms=decode_ms,
-        )
+        attempts: list[Attempt] = []
+        for text in texts:
+            finished = finisher.finish(text.text, text.reason)
+            facts = NameFacts() if hole.budget.spent(0) is not None else finisher.facts(text.text, finished.text)
+            if hole.trace is not None:
+                hole.trace.judged("parser", text.text, finished.text, finished.reason.value, finished.detail)
+                hole.trace.judged("names", text.text, finished.text, "", sentence(facts))
+            attempts.append(
+                Attempt(
+                    text=finished.text,
+                    reason=finished.reason,
+                    detail=finished.detail,
+                    score=round(text.value if len(texts) > 1 else hole.score, 4),
+                    names=facts,
+                    searched=len(texts) > 1,
+                    doubt=hole.doubter.mean if hole.doubter is not None else 0.0,
+                    tokens=len(text.branch.written),
+                    forwards=0 if attempts else hole.forwards,  # of all of them
+                    prompt=counts,
+                    prompted=prompted,
+                    decode_ms=0.0 if attempts else decode_ms,
+                )
+            )
+        return attempts
 
     def _remasker(
         self, grammar: Grammar | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None
@@ -235,9 +233,11 @@ class Engine:
             self.corrector if Remask.CORRECTOR in wanted else None,
         )
 
-    def _doubter(self, request: CompletionRequest) -> Doubter | None:
-        """Hears the corrector head on a text that is ranked among others."""
-        return Doubter(self.corrector) if self.corrector is not None and request.candidates > 1 else None
+    def _doubter(self, request: CompletionRequest, policy: Policy) -> Doubter | None:
+        """Hears the corrector head on a text that is ranked among others; a search values its texts itself."""
+        if self.corrector is None or request.candidates < 2 or policy.branches > 1:
+            return None
+        return Doubter(self.corrector)
 
     def _names(self, grammar: Grammar | None, request: CompletionRequest, *, thorough: bool) -> NamesJudge | None:
         """The judge of names; where that can change what is shown, installed packages are looked up, too.

@@ -21,6 +21,7 @@ from remask.engine.decode.plan import PlannedDrafter, Planner
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import LEAST
 from remask.engine.decode.request import Request
+from remask.engine.decode.search.search import Found, Search
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model
 from remask.engine.prompt import Prompt
@@ -53,6 +54,21 @@ class Decoder:
     @torch.inference_mode()
     def decode(self, request: Request, rules: StopRules) -> Ended:
         """Fill the hole; returns the text and why it ends there. The session stays usable whatever happens."""
+        best = self.texts(request, rules)[0]
+        return best.text, best.reason
+
+    @torch.inference_mode()
+    def texts(self, request: Request, rules: StopRules) -> list[Found]:
+        """As `decode`, but all that the policy's search found, the best first; one text without a search."""
+        known = [*request.session.tokens, *request.pending]
+        text, reason = self._first(request, rules)
+        search = Search(self._reader, request, rules, known, self._model.decode)
+        if request.policy.branches < 2 or request.temperature > 0:
+            return [search.only(text, reason)]
+        return search.run(text, reason)
+
+    def _first(self, request: Request, rules: StopRules) -> Ended:
+        """Write one text."""
         enough = partial(self._ends, request, rules)
         if request.policy.verifies:
             write = partial(self._verified, request, rules, self._drafter(request, enough))

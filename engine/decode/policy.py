@@ -13,6 +13,7 @@ from remask.contract.errors import InputError
 from remask.engine.models.spec import ModelSpec, Regime
 
 MAX_CANVAS = 256
+MAX_BRANCHES = 16
 
 BOUNDS = {
     "canvas": (0, MAX_CANVAS, " tokens"),
@@ -25,6 +26,12 @@ BOUNDS = {
     "penalty": (0, 1, ""),
     "window": (0, MAX_CANVAS, " tokens"),
     "temperature": (0, 10, ""),
+    "branches": (1, MAX_BRANCHES, ""),
+    "steps": (1, 16, ""),
+    "explore": (0, 100, " nats"),
+    "margin": (0, 1000, " nats"),
+    "enough": (0, 100, " nats"),
+    "settle": (0, 1, ""),
     "stable": (0, MAX_CANVAS, ""),
     "calm": (0, 100, " nats"),
     "doubt": (0, 1, ""),
@@ -102,6 +109,12 @@ class Policy:
     entropy and schedule), bound (nats; entropy), low (probability; hierarchical), penalty and window (left), schedule.
     temperature: of drawing in an unverified canvas, where the request draws at all; it falls with the passes. stable: a
     canvas that did not change for so many passes is done, if its mean entropy is below calm (nats); 0 turns this off.
+
+    branches: texts of a search's first step, 1 for no search; each of the other `steps` adds one less. explore: how
+    much a text that was expanded less often is preferred. margin: a text so many nats below the best one is given up.
+    enough: a first text that lacks no more than that is not searched for others. settle: 1 lets the texts settle their
+    disputes; see `search`.
+
     remask: what takes committed tokens of an unverified canvas back, joined with "+", or all or off. With confidence: a
     probability below `doubt`, or below `fall` times that which the token was committed with.
     """
@@ -124,6 +137,12 @@ class Policy:
     temperature: float = 0.9
     stable: int = 0
     calm: float = 0.005
+    branches: int = 1
+    steps: int = 1
+    explore: float = 1.0
+    margin: float = 20.0
+    enough: float = 0.0
+    settle: int = 1
     remask: str = Remask.PARSER.value
     doubt: float = 0.05
     fall: float = 0.1
@@ -141,6 +160,8 @@ class Policy:
             raise InputError(f"The policy's remask is off, all, or {each} joined with a +, not {self.remask!r}.")
         if self.canvas == 0 and not self.verifies:
             raise InputError("A policy without a canvas writes by the causal pass, so its verify is 'exact'.")
+        if self.branches > 1 and not self.verifies:
+            raise InputError("A policy with branches searches over verified texts, so its verify is 'exact'.")
         if self.canvas < 2 and Source.AHEAD in self.sources:
             raise InputError(f"The policy's canvas is 2 or more to draft in a single pass, not {self.canvas}.")
 
@@ -185,6 +206,8 @@ POLICIES = {
         Policy(name="lookup_single_pass", draft="lookup+single_pass", canvas=3),
         # All of them, as they pay on this machine for this text.
         Policy(name="auto", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED),
+        # Other texts from the weak spans of the first one, all in one pass; the best of them is taken.
+        Policy(name="search", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED, branches=4),
         # Also takes what is half as likely as the best: more tokens a pass, another text.
         Policy(name="bounded", draft="lookup+single_pass", canvas=3, verify=Verify.BOUNDED, ratio=0.5),
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
@@ -229,12 +252,32 @@ def policy_named(name: str, spec: ModelSpec) -> Policy:
             f"The policy {policy.name!r} verifies, and {spec.name} was not trained to be read causally.",
             advice=f"Use {unverified}.",
         )
+    if policy.branches > 1 and not searches(spec):
+        raise InputError(
+            f"The policy {policy.name!r} searches over texts read causally, which {spec.name} was not trained for.",
+            advice="Leave the branches out.",
+        )
     if Source.AHEAD in policy.sources and spec.regime is not Regime.CAUSAL:
         raise InputError(
             f"The policy {policy.name!r} reads draft and canvas in one pass, which {spec.name} was not trained for.",
             advice="Use default.",
         )
     return policy
+
+
+def searches(spec: ModelSpec) -> bool:
+    """Whether a checkpoint's texts can be searched over: their tokens are read causally."""
+    return spec.verifies and spec.regime in (Regime.CAUSAL, Regime.STRICT_CAUSAL)
+
+
+def searching(policy: Policy, candidates: int, spec: ModelSpec) -> Policy:
+    """A policy that brings so many different texts, where the checkpoint's can be searched over; else as it is.
+
+    Some of a search's texts turn out equal, so it writes more than are wanted.
+    """
+    if candidates < 2 or not searches(spec) or not policy.verifies:
+        return policy
+    return replace(policy, branches=max(policy.branches, min(2 * candidates, MAX_BRANCHES)))
 
 
 def _parsed(parameters: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from remask.contract.messages import Reason
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.remask import Remasker
+from remask.engine.decode.search.value import Aim
 from remask.engine.decode.trace import Trace
 from remask.engine.judge.doubter import Doubter
 from remask.engine.session import Session
@@ -46,7 +47,8 @@ class Request:
     natural logarithm of the probability of each written token. `on_draft` is told the text as far
     as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases, and
     `doubter` hears the corrector head on what verifying passes write.
-    `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass.
+    `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass. A search measures
+    texts by `aim`; `wanted` is how many are asked for.
 
     What the last pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens before the newest
     one that it read and kept, in order, the last one that which predicted the newest; one of the prompt's before the
@@ -65,6 +67,8 @@ class Request:
     on_draft: Callable[[str], None] | None = None
     trace: Trace | None = None
     remasker: Remasker | None = None
+    aim: Aim | None = None
+    wanted: int = 1
     doubter: Doubter | None = None
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)

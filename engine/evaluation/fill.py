@@ -11,16 +11,19 @@ from typing import Protocol
 
 from remask.contract.messages import CompletionRequest, Reason
 from remask.engine.api import Engine
+from remask.engine.attempts import Finisher
 from remask.engine.chat import reply_end
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import EndRule, StopRules
 from remask.engine.evaluation.tasks import Task
+from remask.engine.judge.gate import Gate
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout
 from remask.engine.prompt import build_prompt
 from remask.engine.session import Session
+from remask.grammars import grammar_for_language
 
 DEADLINE_MS = 600_000
 
@@ -56,6 +59,8 @@ class Filler(Protocol):
 class OwnText:
     """The model's own text, as published harnesses take it: greedy, the true length unknown, nothing judged.
 
+    A policy that searches chooses among the model's texts with the parser's help.
+
     It ends at the model's end token, where the split ends every middle (`end`), or after `max_tokens`. `lines`: every
     middle is a whole line; one that the model ends without a line feed gets it, as in the product (`judge.finish`).
     """
@@ -81,6 +86,10 @@ class OwnText:
         spec = self._model.spec
         room = max(1, min(self._max_tokens, spec.shape.max_positions - len(prompt) - 2 * spec.block_size))
         request = Request(self._session, policy, Budget(room))
+        if policy.branches > 1:
+            grammar = grammar_for_language(task.language)
+            gate = None if grammar is None else Gate(grammar, task.prefix, task.suffix)
+            request.aim = Finisher(gate, None, task.prefix, task.suffix).aim(self._model.encode)
         counts = self._decoder.prepare(request, prompt)
         prompted = time.perf_counter()
         text, reason = self._decoder.decode(request, self._rules)

@@ -1,0 +1,191 @@
+"""Several continuations of one session in a pass: the prompt's keys and values are there once, for all of them.
+
+What the branches add lies mixed behind the session's entries, in the same cache, and a mask says who sees what (tree
+attention, as in SpecInfer, Miao et al. 2023). Knows tokens and a reader; values nothing and ends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from remask.engine.decode.accept import accepted, log_probability
+from remask.engine.decode.regimes.base import LEAST, Reader
+from remask.engine.decode.request import Request
+from remask.engine.models.transformer import Pass
+
+MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; beyond that, entries are dropped
+
+
+@dataclass(eq=False, slots=True)
+class Branch:
+    """A continuation. `tokens`: the newest known one and what was written; `sureness`: log p of each written one.
+
+    `slots`: where the entries of its first tokens lie, counted from the end of what all share.
+    """
+
+    tokens: list[int]
+    sureness: list[float] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+
+    @property
+    def written(self) -> list[int]:
+        """What was written."""
+        return self.tokens[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Tokens to be scored: `scored` behind the `known` ones, whose first ones have their entries at `slots`."""
+
+    known: list[int]
+    slots: list[int]
+    scored: list[int]
+
+
+class Branches:
+    """The branches of one request, whose session holds all of the prompt but its newest token.
+
+    A context: when it is left, the session holds what all share, whatever happened.
+    """
+
+    def __init__(self, reader: Reader, request: Request, most: int = MOST_ENTRIES) -> None:
+        self._reader = reader
+        self._request = request
+        self._shared = request.session.cache.length
+        self._most = most
+        self._all: list[Branch] = []
+        self._kept: Branch | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._request.session.cache.truncate(self._shared)
+        if error is None and self._kept is not None:
+            slots = self._kept.slots
+            run = next((i for i, slot in enumerate(slots) if slot != i), len(slots))
+            self._request.session.keep(self._kept.tokens[:run])
+
+    def leave_to_session(self, branch: Branch) -> None:
+        """Let the session have the first tokens of a branch, as far as their entries lie right behind its own."""
+        self._kept = branch
+
+    @property
+    def entries(self) -> int:
+        """Tokens whose keys and values the branches hold besides the shared ones."""
+        return self._request.session.cache.length - self._shared
+
+    def start(self, tokens: list[int]) -> Branch:
+        """A branch of its own; `tokens` start with the newest known one."""
+        return self._added(Branch(tokens))
+
+    def fork(self, branch: Branch, place: int, token: int, sureness: float) -> Branch:
+        """A branch with another token at a place of what was written, sharing all entries before it."""
+        tokens = [*branch.tokens[: place + 1], token]
+        return self._added(Branch(tokens, [*branch.sureness[:place], sureness], branch.slots[: place + 1]))
+
+    def _added(self, branch: Branch) -> Branch:
+        self._all.append(branch)
+        return branch
+
+    def go_on(self, branches: Sequence[Branch], drafts: Sequence[list[int]]) -> list[int]:
+        """One pass: every branch takes what it accepts of its draft and one token of its own, exactly.
+
+        Returns how many each accepted. The branches' tokens, sureness and entries grow.
+        """
+        read = [[*b.tokens[len(b.slots) :], *draft] for b, draft in zip(branches, drafts, strict=True)]
+        self._make_room(sum(map(len, read)))
+        read = [[*b.tokens[len(b.slots) :], *draft] for b, draft in zip(branches, drafts, strict=True)]
+        before = self.entries
+        hidden = self._forward([b.slots for b in branches], read)
+        self._request.session.cache.advance(len(hidden))
+        ends = _ends(read)
+        rows = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
+        scores = self._reader.scores(hidden[[row for one in rows for row in one]])
+        counts = []
+        for branch, draft, own_rows, end, tokens in zip(
+            branches, drafts, scores.split([len(one) for one in rows]), ends, read, strict=True
+        ):
+            count = _take(branch, draft, own_rows)
+            first = before + end - len(tokens)
+            branch.slots += range(first, first + len(tokens) - len(draft) + count)
+            counts.append(count)
+        return counts
+
+    def scores_of(self, branches: Sequence[Branch], starts: Sequence[int]) -> list[Tensor]:
+        """What the model says at every place of what was written from `start` on, and behind its end.
+
+        [written - start + 1, vocab] float32 for each branch. One pass; afterwards they hold all their entries.
+        """
+        for branch, start in zip(branches, starts, strict=True):
+            del branch.slots[start:]
+        self._make_room(sum(len(b.tokens) - len(b.slots) for b in branches))
+        read = [b.tokens[len(b.slots) :] for b in branches]
+        hidden = self._forward([b.slots for b in branches], read)
+        first = self.entries
+        self._request.session.cache.advance(len(hidden))
+        rows = []
+        for branch, start, tokens, end in zip(branches, starts, read, _ends(read), strict=True):
+            branch.slots += range(first + end - len(tokens), first + end)
+            rows.append(range(end - (len(branch.tokens) - start), end))
+        scores = self._reader.scores(hidden[[row for one in rows for row in one]])
+        return list(scores.split([len(one) for one in rows]))
+
+    def log_probabilities(self, rows: Sequence[Row]) -> list[list[float]]:
+        """How likely each branch finds tokens that are not its own: one pass, nothing of which is kept."""
+        read = [[*row.known[len(row.slots) :], *row.scored[:-1]] for row in rows]
+        hidden = self._forward([row.slots for row in rows], read)
+        places = [range(end - len(row.scored), end) for end, row in zip(_ends(read), rows, strict=True)]
+        scores = self._reader.scores(hidden[[place for one in places for place in one]]).log_softmax(-1)
+        wanted = torch.tensor([t for row in rows for t in row.scored], device=scores.device)
+        likely = scores.gather(-1, wanted[:, None])[:, 0]
+        return [part.tolist() for part in likely.split([len(row.scored) for row in rows])]
+
+    def _forward(self, slots: Sequence[list[int]], read: Sequence[list[int]]) -> Tensor:
+        """One counted pass that reads some tokens behind each of some entries: hidden states [T, width]."""
+        held, count = self.entries, sum(map(len, read))
+        device = self._reader.transformer.device
+        mask = torch.zeros(count, held + count, dtype=torch.bool)  # of the branches' entries, and the pass's own rows
+        positions: list[int] = []
+        for own, tokens, end in zip(slots, read, _ends(read), strict=True):
+            rows = slice(end - len(tokens), end)
+            mask[rows, own] = True
+            mask[rows, held + rows.start : held + end] = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril()
+            start = self._shared + len(own)
+            positions += range(start, start + len(tokens))
+        flat = torch.tensor([t for one in read for t in one], device=device)
+        step = Pass(flat, torch.tensor(positions, device=device), mask.to(device))
+        return self._reader.forward(self._request, step)
+
+    def _make_room(self, tokens: int) -> None:
+        """Drop the entries of all branches where so many more are too many: what goes on reads its own again."""
+        if self.entries + tokens > self._most:
+            self._request.session.cache.truncate(self._shared)
+            for branch in self._all:
+                branch.slots.clear()
+
+
+def _ends(read: Sequence[list[int]]) -> list[int]:
+    """The row behind each branch's last one."""
+    ends, at = [], 0
+    for tokens in read:
+        at += len(tokens)
+        ends.append(at)
+    return ends
+
+
+def _take(branch: Branch, draft: list[int], scores: Tensor) -> int:
+    """Append what the rows [draft + 1, vocab] accept of a draft, and their own token; returns how much was accepted."""
+    own = scores.argmax(-1).tolist()
+    count = accepted(draft, own, scores)
+    taken = [*draft[:count], own[count]]
+    probability = scores.softmax(-1).amax(-1)
+    branch.sureness += log_probability(taken, own, scores, probability.clamp_min(LEAST))
+    branch.tokens += taken
+    return count

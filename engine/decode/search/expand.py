@@ -1,0 +1,69 @@
+"""How a text is re-noised: its weakest spans, and how much of it is given up there.
+
+Pure functions of scores; knows no model, no cache and no text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+OTHERS = 3  # tokens beside the own one that a place may be tried with
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From position `place` on, `width` tokens are given up; `token` (log p: `sureness`) takes the first one's place.
+
+    `doubt` is log p of that token less log p of the own one, in nats: the higher, the weaker is what stands there.
+    """
+
+    place: int
+    token: int
+    sureness: float
+    doubt: float
+    width: int = 1
+
+
+def noise(step: int, steps: int) -> float:
+    """The noise of expansion `step` of `steps`: cos(pi / 2 * step / steps), 1 at first, falling slowly, then fast.
+
+    Source: the cosine schedule of MaskGIT (Chang et al. 2022): the early steps change much, the late ones mend.
+    """
+    return math.cos(math.pi / 2 * min(step, steps) / max(1, steps))
+
+
+def span_width(length: int, level: float, share: float = 0.25) -> int:
+    """Tokens of a text that are given up at once at a noise of `level` 0 to 1, at least one; all noise is a `share`."""
+    return max(1, round(level * share * length))
+
+
+def weak_spans(scores: Tensor, own: Sequence[int], width: int, start: int = 0) -> list[Span]:
+    """Every place from `start` on with each of its best other tokens, the weakest first; of equals the leftmost.
+
+    scores: [len(own) - start, vocab] log-probabilities of what may stand there; own: what does. A place is weak where
+    another token is nearly as likely: that says more than a low probability, which many equal names share.
+    """
+    likely, tokens = scores.topk(min(OTHERS + 1, scores.shape[-1]), dim=-1)
+    spans = []
+    for place in range(start, len(own)):
+        row = place - start
+        mine = float(scores[row, own[place]])
+        for value, token in zip(likely[row].tolist(), tokens[row].tolist(), strict=True):
+            if token != own[place] and value > -math.inf:
+                spans.append(Span(place, token, value, value - mine, width))
+    return sorted(spans, key=lambda s: (-s.doubt, s.place))
+
+
+def rejoined(rest: Sequence[int], own: Sequence[int], size: int) -> list[int]:
+    """At most `size` tokens that follow in `rest` where the newest of the `own` ones stands first: a draft.
+
+    rest: what stood behind a span before it was re-noised. A text that took another way often comes back to it.
+    """
+    if not own or own[-1] not in rest:
+        return []
+    at = list(rest).index(own[-1]) + 1
+    return list(rest[at : at + size])
