@@ -25,6 +25,8 @@ from remask.engine.decode.trace import Trace
 @click.option("--max-tokens", default=64, type=int, help="Tokens to write at most.")
 @click.option("--deadline", "deadline_ms", default=10_000, type=int, help="Milliseconds to take at most.")
 @click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")
+@click.option("--draft", default="", metavar="TEXT", help="What may well stand there: checked, and faster if right.")
+@click.option("--guide", default="", metavar="TEXT", help="A wish in words, which the model reads first.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a completion.")
 @click.option("--trace", "traced", type=click.Path(path_type=Path), help="A file for every pass, with its source.")
 @click.option("--cache/--no-cache", default=True, help="Keep the KV state on disk between calls.")
@@ -38,6 +40,8 @@ def complete(
     max_tokens: int,
     deadline_ms: int,
     typed: str,
+    draft: str,
+    guide: str,
     as_json: bool,
     traced: Path | None,
     model: Path | None,
@@ -62,6 +66,8 @@ def complete(
             policy=policy,
             max_tokens=max_tokens,
             deadline_ms=deadline_ms,
+            draft=draft,
+            guide=guide,
         )
         for count in range(len(typed) + 1)
     ]

@@ -22,6 +22,8 @@ MAX_DOCUMENT_BYTES = 2_000_000
 
 MAX_CANDIDATES = 8
 MAX_CONTEXT_CHARACTERS = 100_000
+MAX_DRAFT_CHARACTERS = 20_000
+MAX_GUIDE_CHARACTERS = 500
 
 
 class Extent(StrEnum):
@@ -127,9 +129,10 @@ class CompletionRequest:
     """Fill the hole between `prefix` and `suffix`, both whole and with line feeds as the only line ends.
 
     `document` names the session that keeps the KV state (a URI or a path). `candidates` is how many different texts
-    are wanted, `context` what may be read of other files, the most useful first. An engine may ignore both. Without
-    `name_facts` the names of a draft are judged only where that can change what is written. Raises InputError for
-    values outside their bounds.
+    are wanted, `context` what may be read of other files, the most useful first; `draft` is what the hole may well
+    hold, as its text before an edit, and may only save time; `guide` is a wish in words that the model reads first. An
+    engine may ignore all of these. Without `name_facts` the names of a draft are judged only where that can change what
+    is written. Raises InputError for values outside their bounds.
     """
 
     document: str
@@ -144,9 +147,11 @@ class CompletionRequest:
     candidates: int = 1
     context: tuple[Snippet, ...] = ()
     name_facts: bool = True
+    draft: str = ""
+    guide: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("document", "language", "prefix", "suffix", "policy"):
+        for name in ("document", "language", "prefix", "suffix", "policy", "draft", "guide"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(f"A completion request needs text in '{name}'.")
             if _LONE_SURROGATE.search(getattr(self, name)):
@@ -161,6 +166,9 @@ class CompletionRequest:
         _bounded("deadline_ms", self.deadline_ms, 1, 600_000)
         if sum(len(item.text) for item in self.context) > MAX_CONTEXT_CHARACTERS:
             raise InputError(f"The context has more than {MAX_CONTEXT_CHARACTERS} characters.")
+        for name, most in (("draft", MAX_DRAFT_CHARACTERS), ("guide", MAX_GUIDE_CHARACTERS)):
+            if len(getattr(self, name)) > most:
+                raise InputError(f"The {name} has more than {most} characters.")
         size = len(self.prefix.encode("utf-8", "replace")) + len(self.suffix.encode("utf-8", "replace"))
         if size > MAX_DOCUMENT_BYTES:
             limit = MAX_DOCUMENT_BYTES / 1e6

@@ -139,12 +139,14 @@ class Engine:
         except GrammarError as error:
             self._warn_once(request.language, error)
             grammar = gate = None
-        prompt = build_prompt(self.model, request.prefix, request.suffix, request.language, request.context)
+        prompt = build_prompt(
+            self.model, request.prefix, request.suffix, request.language, request.context, request.guide
+        )
         budget = Budget(self._room(prompt, request), started + request.deadline_ms / 1000, cancelled)
         rules = stop_rules(grammar, request, self.model.spec)
         session = self._open(request.document)
         names = self._names(grammar, request, thorough=trace is not None or not policy.verifies)
-        hole = partial(Request, session, policy, budget, trace=trace)
+        hole = partial(Request, session, policy, budget, trace=trace, guess=self.model.encode(request.draft))
         judge = partial(self._remasker, grammar, request, policy, names)
         doubter = partial(self._doubter, request, policy)
         finisher = Finisher(gate, names, request.prefix, request.suffix)

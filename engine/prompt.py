@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from remask.contract.messages import Snippet
 from remask.engine.chat import chat_prompt
+from remask.engine.control.guide import guide_comment
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout
 
@@ -29,17 +30,20 @@ class Prompt:
         return len(self.tokens) + len(self.after)
 
 
-def build_prompt(model: Model, prefix: str, suffix: str, language: str = "", context: Sequence[Snippet] = ()) -> Prompt:
+def build_prompt(
+    model: Model, prefix: str, suffix: str, language: str = "", context: Sequence[Snippet] = (), guide: str = ""
+) -> Prompt:
     """The prompt for the hole between `prefix` and `suffix`, as the checkpoint's layout wants it.
 
-    Snippets of other files stand first, the most useful next to the hole, as many as `context_tokens` allow.
+    The guide stands first, as a comment; then snippets of other files, the most useful next to the hole, as many as
+    `context_tokens` allow.
 
     Raises ModelError where the layout is a chat and the tokenizer has none of the known marks of turns.
     """
     spec = model.spec
     before, before_text = _bounded(model, prefix, spec.prefix_tokens, prefix_window)
     after, after_text = _bounded(model, suffix, spec.suffix_tokens, suffix_window)
-    others = _other_files(model, context)
+    others = guide_comment(guide, language) + _other_files(model, context)
     if spec.layout is Layout.SUFFIX_PREFIX:
         head = [spec.suffix_id, *after] if after else []
         return Prompt([*model.encode(others), *head, spec.prefix_id, *before])

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import torch
-
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.costs import PassCosts
 from remask.engine.decode.denoise import Enough
@@ -93,9 +91,7 @@ class SeededDrafter(CanvasDrafter):
 
     def _canvas(self, request: Request, size: int) -> Canvas:
         canvas = super()._canvas(request, size)
-        start = self._lookup.propose(request, size).tokens[: len(canvas)]
-        known = torch.arange(len(canvas)) < len(start)
-        canvas.commit(torch.tensor([*start, *canvas.filled()[len(start) :]]), known.float(), known)
+        canvas.start(self._lookup.propose(request, size).tokens)
         return canvas
 
 

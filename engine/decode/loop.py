@@ -13,6 +13,7 @@ from functools import partial
 import torch
 
 from remask.contract.messages import PromptCounts, Reason
+from remask.engine.decode.begin import begun
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.costs import PassCosts, costs_of
 from remask.engine.decode.denoise import Enough
@@ -129,7 +130,8 @@ class Decoder:
 
     def _plan(self, request: Request) -> Canvas:
         """The next canvas: the policy's size, or what the budget leaves."""
-        return self._reader.canvas(request, min(request.policy.canvas, request.room))
+        canvas = self._reader.canvas(request, min(request.policy.canvas, request.room))
+        return begun(self._reader, request, canvas)
 
     def _to_end(self, draft: list[int]) -> list[int]:
         """A draft up to its end token: what stands behind it is never written."""

@@ -34,9 +34,13 @@ Source: TiDAR (Liu et al. 2025).
 
 
 class Reader(ABC):
-    """How one regime reads. `one_canvas`: the hole is one canvas, and full when that is resolved."""
+    """How one regime reads. `one_canvas`: the hole is one canvas, and full when that is resolved.
+
+    `rescores`: a denoising pass can score committed tokens, too.
+    """
 
     one_canvas = False
+    rescores = True
 
     def __init__(self, model: Model) -> None:
         self.spec = model.spec

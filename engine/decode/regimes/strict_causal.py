@@ -18,6 +18,8 @@ from remask.engine.models.transformer import Pass
 class StrictCausalReader(Reader):
     """`request.pending` are known tokens whose KV is written by the next pass, the canvas's leading ones included."""
 
+    rescores = False
+
     def rescored(self, request: Request, canvas: Canvas) -> Tensor:
         """None: a committed token's row sees that token, and what is written stays written."""
         return torch.zeros_like(canvas.open)

@@ -27,6 +27,8 @@ from remask.engine.prompt import Prompt
 class UniformReader(Reader):
     """`request.pending` are known tokens that the encoder reads before the next canvas."""
 
+    rescores = False
+
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         assert isinstance(self.transformer, GemmaTransformer)
