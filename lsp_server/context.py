@@ -78,9 +78,9 @@ def place_in(
 
 
 def build_request(
-    place: Place, options: ServerOptions, *, candidates: int = 1, context: tuple[Snippet, ...] = ()
+    place: Place, options: ServerOptions, *, candidates: int = 1, context: tuple[Snippet, ...] = (), draft: str = ""
 ) -> CompletionRequest | Reason:
-    """What to ask the engine at a place, or the reason not to."""
+    """What to ask the engine at a place, or the reason not to; `draft` is what may well stand there."""
     only_line = options.multiline == "never" or place.selected is not None
     try:
         return CompletionRequest(
@@ -93,6 +93,7 @@ def build_request(
             deadline_ms=options.deadline_ms,
             candidates=candidates,
             context=context,
+            draft=draft,
             name_facts=False,  # nobody sees them here
         )
     except InputError:

@@ -19,6 +19,7 @@ from remask.contract.messages import CompletionRequest, CompletionResult, Purpos
 from remask.lsp_server.context import Place, Selected, build_request, place_in
 from remask.lsp_server.document import Document, Position
 from remask.lsp_server.features.ghost import Ghost, Tidied, fitted, items, tidied
+from remask.lsp_server.features.old_text import OldText
 from remask.lsp_server.turns import OvertakenError
 from remask.lsp_server.workspace import Workspace
 
@@ -52,6 +53,7 @@ class InlineCompletion:
         self._workspace = workspace
         self._keeps_on_null = keeps_on_null
         self._ahead: _Ahead | None = None
+        self._old = OldText()
 
     async def complete(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
         """Answer one request; None, with the reason in the log, where there is nothing to show."""
@@ -127,13 +129,15 @@ class InlineCompletion:
         workspace = self._workspace
         options = workspace.options
         wanted = options.candidates if invoked else options.automatic_candidates
-        request = build_request(place, options, candidates=wanted, context=workspace.context(place.key))
+        draft = self._old.draft(place)
+        request = build_request(place, options, candidates=wanted, context=workspace.context(place.key), draft=draft)
         if isinstance(request, Reason):
             return request
         delay = 0.0 if invoked else self._delay(place)
         result, (texts, reason) = await workspace.turns.wait(
             workspace.turns.take(self._ask_after(delay, request, place))
         )
+        self._old.remember(place, texts[0] if texts else "")
         if not result.text:
             self._read_on(place, request, result)
             return result.reason
