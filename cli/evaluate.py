@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remask.cli.eval_judges import faults, syntax
 from remask.cli.options import engine_options, load_engine
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ INTERRUPTED = 130  # the shell's code for Ctrl-C
 @click.group(name="eval")
 def evaluate() -> None:
     """Measure quality on evaluation data."""
+
+
+evaluate.add_command(syntax)
+evaluate.add_command(faults)
 
 
 @evaluate.command()

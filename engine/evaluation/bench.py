@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from statistics import median
@@ -14,12 +15,15 @@ from typing import Any
 
 import torch
 
+from remask.contract.errors import InputError
 from remask.contract.messages import CompletionRequest
 from remask.engine.api import stop_rules
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import Policy, policy_named
+from remask.engine.decode.policy import POLICIES, Policy, policy_named
 from remask.engine.decode.request import Budget, Request
+from remask.engine.evaluation.tasks import Task
 from remask.engine.models.model import Model
+from remask.engine.models.spec import ModelSpec
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt, build_prompt
 from remask.engine.session import Session
@@ -37,6 +41,12 @@ class Hole:
     name: str
     prefix: str
     suffix: str
+    language: str = "python"
+
+    @classmethod
+    def of(cls, task: Task) -> Hole:
+        """The hole of an evaluation task."""
+        return cls(task.name, task.prefix, task.suffix, task.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +67,30 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class LanguageRow:
+    """How many of a language's prompts a policy gave the baseline's text, token for token."""
+
+    language: str
+    policy: str
+    prompts: int
+    same_text: int
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a policy first left the baseline: both tokens' texts and how far apart their log-probabilities are."""
+    """Where a policy first left the baseline: both tokens' texts and how far apart their log-probabilities are.
+
+    best_two: the causal reading has no better token than these two.
+    """
 
     hole: str
+    language: str
     policy: str
     position: int
     baseline: str
     other: str
     margin: float
+    best_two: bool
 
 
 @dataclass(slots=True)
@@ -77,7 +102,9 @@ class Report:
     device: str
     threads: int
     prompts: int
+    processor_time: bool = False
     rows: list[Row] = field(default_factory=list)
+    languages: list[LanguageRow] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,9 +125,9 @@ class _Run:
     seconds: float
 
 
-def sample_holes(count: int) -> list[Hole]:
-    """`count` holes at line starts and inside lines of Remask's own sources: always there, never trained on."""
-    files = sorted(
+def source_files() -> list[tuple[str, str]]:
+    """Names and texts of Remask's own sources: always there, never trained on."""
+    return sorted(
         (
             (f"{package}/{file.name}", file.read_text("utf-8"))
             for package in SOURCES
@@ -109,15 +136,29 @@ def sample_holes(count: int) -> list[Hole]:
         ),
         key=lambda named: named[0],
     )
-    candidates = [hole for name, text in files for hole in _holes(name, text)]
+
+
+def sample_holes(count: int) -> list[Hole]:
+    """`count` holes at line starts and inside lines of Remask's own sources."""
+    candidates = [hole for name, text in source_files() for hole in _holes(name, text)]
     step = max(1, len(candidates) // count)
     return candidates[::step][:count]
 
 
 def bench_decode(
-    model: Model, holes: list[Hole], policies: list[str], max_tokens: int, advance: Callable[[], None] = lambda: None
+    model: Model,
+    holes: list[Hole],
+    policies: list[str],
+    max_tokens: int,
+    advance: Callable[[], None] = lambda: None,
+    *,
+    processor_time: bool = False,
 ) -> Report:
-    """Decode every hole by the baseline and each policy in turn. Raises InputError for an unknown policy."""
+    """Decode every hole by the baseline and each policy in turn. Raises InputError for an unknown policy.
+
+    `processor_time` counts what this process itself uses (see `bench_pass`).
+    """
+    clock = time.process_time if processor_time else time.perf_counter
     baseline = BASELINE if model.spec.verifies else SLOWEST_UNVERIFIED
     named = [policy_named(p, model.spec) for p in dict.fromkeys([baseline, *policies])]
     transformer = model.transformer
@@ -127,22 +168,34 @@ def bench_decode(
         device=str(transformer.device),
         threads=torch.get_num_threads(),
         prompts=len(holes),
+        processor_time=processor_time,
     )
     runs: dict[str, list[_Run]] = {p.name: [] for p in named}
     session = Session(transformer.new_cache())
     decoders = {p.name: Decoder(model) for p in named}  # one each: a planner learns from its own rounds
     for policy in named:  # the first passes of a process are slow
-        _decode(decoders[policy.name], model, session, holes[0], policy, max_tokens)
+        _decode(decoders[policy.name], model, session, holes[0], policy, max_tokens, clock)
     for hole in holes:
         for policy in named:
-            runs[policy.name].append(_decode(decoders[policy.name], model, session, hole, policy, max_tokens))
+            run = _decode(decoders[policy.name], model, session, hole, policy, max_tokens, clock)
+            runs[policy.name].append(run)
         for policy in named[1:] if model.spec.verifies else []:
             pair = runs[baseline][-1], runs[policy.name][-1]
             if pair[0].tokens != pair[1].tokens:
                 report.differences.append(_difference(model, session, hole, policy.name, *pair))
         advance()
     report.rows = [_row(p.name, runs[p.name], runs[baseline]) for p in named]
+    report.languages = [row for p in named[1:] for row in _by_language(p.name, holes, runs[p.name], runs[baseline])]
     return report
+
+
+def all_policies(spec: ModelSpec) -> list[str]:
+    """The names of all policies that the checkpoint can decode by."""
+    names = []
+    for name in POLICIES:
+        with suppress(InputError):
+            names.append(policy_named(name, spec).name)
+    return names
 
 
 def _holes(name: str, text: str) -> list[Hole]:
@@ -158,14 +211,22 @@ def _holes(name: str, text: str) -> list[Hole]:
     return holes
 
 
-def _decode(decoder: Decoder, model: Model, session: Session, hole: Hole, policy: Policy, max_tokens: int) -> _Run:
-    asked = CompletionRequest(document=hole.name, language="python", prefix=hole.prefix, suffix=hole.suffix)
-    rules = stop_rules(grammar_for_language("python"), asked, model.spec)
+def _decode(
+    decoder: Decoder,
+    model: Model,
+    session: Session,
+    hole: Hole,
+    policy: Policy,
+    max_tokens: int,
+    clock: Callable[[], float],
+) -> _Run:
+    asked = CompletionRequest(document=hole.name, language=hole.language, prefix=hole.prefix, suffix=hole.suffix)
+    rules = stop_rules(grammar_for_language(hole.language), asked, model.spec)
     request = Request(session, policy, Budget(max_tokens))
-    before = decoder.prepare(request, build_prompt(model, hole.prefix, hole.suffix, "python")).passes
-    started = time.perf_counter()
+    before = decoder.prepare(request, build_prompt(model, hole.prefix, hole.suffix, hole.language)).passes
+    started = clock()
     text, _ = decoder.decode(request, rules)
-    return _Run(text, request.written, request.forwards - before, request.extra, time.perf_counter() - started)
+    return _Run(text, request.written, request.forwards - before, request.extra, clock() - started)
 
 
 def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _Run, other: _Run) -> Difference:
@@ -176,19 +237,32 @@ def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _
         min(len(base.tokens), len(other.tokens)),
     )
     first, second = (run.tokens[shared] if shared < len(run.tokens) else end for run in (base, other))
-    prompt = build_prompt(model, hole.prefix, hole.suffix, "python")
+    prompt = build_prompt(model, hole.prefix, hole.suffix, hole.language)
     request = Request(session, policy_named(BASELINE, model.spec), Budget(1))
     Decoder(model).prepare(request, Prompt(prompt.tokens + base.tokens[:shared], prompt.after))
     step = Pass.causal(request.pending, session.cache.length, model.transformer.device)
-    scores = model.transformer.logits(model.transformer.forward(step, session.cache)[-1:])[0].log_softmax(-1)
+    logits = model.transformer.logits(model.transformer.forward(step, session.cache)[-1:])[0].clone()
+    logits[list(model.spec.never)] = -torch.inf  # as a reader scores them
+    scores = logits.log_softmax(-1)
     return Difference(
         hole=hole.name,
+        language=hole.language,
         policy=policy,
         position=shared,
         baseline=model.decode([first]),
         other=model.decode([second]),
         margin=round(abs(float(scores[first] - scores[second])), 4),
+        best_two={first, second} == set(scores.topk(2).indices.tolist()),
     )
+
+
+def _by_language(policy: str, holes: list[Hole], runs: list[_Run], baseline: list[_Run]) -> list[LanguageRow]:
+    same = [run.tokens == base.tokens for run, base in zip(runs, baseline, strict=True)]
+    rows = []
+    for language in sorted({hole.language for hole in holes}):
+        hits = [hit for hit, hole in zip(same, holes, strict=True) if hole.language == language]
+        rows.append(LanguageRow(language, policy, len(hits), sum(hits)))
+    return rows
 
 
 def _row(policy: str, runs: list[_Run], baseline: list[_Run]) -> Row:

@@ -5,9 +5,9 @@ Every hole depends on the seed and its own place alone. Knows texts and grammars
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ from remask.contract.errors import InputError
 from remask.contract.messages import Snippet
 from remask.engine.evaluation.crossfile import cross_file_places
 from remask.engine.evaluation.metrics import parses
-from remask.engine.evaluation.tasks import Split, Task, choose, drawn, find, read_lines
+from remask.engine.evaluation.sources import read_documents
+from remask.engine.evaluation.tasks import Split, Task, choose, drawn
 from remask.engine.training.corpus.documents import Document
 from remask.engine.training.corpus.outline import outline
 from remask.grammars import Grammar, grammar_for_path
@@ -24,7 +25,6 @@ from remask.grammars.source import encode
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-TEXTS = "validation.jsonl"
 LEAST_LINE, LONGEST_LINE = 3, 160  # characters of a middle that is the rest of a line
 LEAST_BLOCK, LONGEST_BLOCK = 8, 420  # characters of a statement or body; 420 are about 120 tokens
 LEAST_WORD = 4  # characters of a name that the cursor can stand in
@@ -54,22 +54,37 @@ class Hole:
         )
 
 
-def make_tasks(folder: Path, split: Split, limit: int | None, seed: int, *, context: bool = True) -> list[Task]:
-    """`limit` tasks of a held-out split, or its own number of them, from the texts in `folder`.
+def make_tasks(
+    folder: Path,
+    split: Split,
+    limit: int | None,
+    seed: int,
+    *,
+    context: bool = True,
+    languages: Collection[str] = (),
+) -> list[Task]:
+    """`limit` tasks of a held-out split, or its own number of them, from the texts in `folder` (see `read_documents`).
 
-    Without `context` nothing is shown of other files. Raises InputError where the texts are missing or damaged, or no
-    hole of the kind can be made.
+    Of several languages as many each, as far as they have enough. Without `context` nothing is shown of other files.
+    Raises InputError where the texts are missing or damaged, or no hole of the kind can be made.
     """
-    path = find(folder, (TEXTS,), "The split is made from the held-out files that 'remask train corpus' sets apart.")
-    read = read_lines(path, ("package", "path", "text"), "held-out file")
-    documents = [Document(package, name, text) for package, name, text in read]
-    holes = choose(_holes(documents, split.name, seed), limit or split.limit, seed)
+    documents = read_documents(folder, languages, seed)
+    holes = _in_turn(_holes(documents, split.name, seed), limit or split.limit, seed)
     if not holes:
-        raise InputError(f"The files in {path} have no place for the split {split.name!r}.")
+        raise InputError(f"The files in {folder} have no place for the split {split.name!r}.")
     tasks = [hole.task() for hole in holes]
     if context:
         return tasks
     return [Task(name=t.name, prefix=t.prefix, suffix=t.suffix, truth=t.truth, language=t.language) for t in tasks]
+
+
+def _in_turn(holes: Iterable[Hole], limit: int | None, seed: int) -> list[Hole]:
+    """`limit` holes, or all, a hole of every language in turn; within a language as `choose` orders them."""
+    by_language: dict[str, list[Hole]] = {}
+    for hole in holes:
+        by_language.setdefault(hole.grammar.name, []).append(hole)
+    rows = zip_longest(*(choose(by_language[name], None, seed) for name in sorted(by_language)))
+    return list(islice((hole for row in rows for hole in row if hole is not None), limit))
 
 
 def _holes(documents: Sequence[Document], kind: str, seed: int) -> Iterator[Hole]:

@@ -157,10 +157,7 @@ class Scorer:
 
     def score(self, task: Task, filled: Filled) -> Scored:
         """Compare with the truth, parse, and run the task's test where it has one."""
-        key = task.name, filled.text
-        if key not in self._verdicts:
-            self._verdicts[key] = _judge(task, filled.text)
-        sound, passed = self._verdicts[key]
+        sound, passed = self.verdict(task, filled.text)
         return Scored(
             task=task,
             filled=filled,
@@ -170,6 +167,13 @@ class Scorer:
             kept=kept_characters(filled.text, task.truth),
             parses=sound,
         )
+
+    def verdict(self, task: Task, text: str) -> tuple[bool, bool | None]:
+        """Whether the whole file parses with `text` in it, and whether its test passes (None where it has none)."""
+        key = task.name, text
+        if key not in self._verdicts:
+            self._verdicts[key] = _judge(task, text)
+        return self._verdicts[key]
 
 
 def evaluate(

@@ -41,8 +41,10 @@ def table(report: Report) -> None:
         )
     console.print(grid)
     console.print(f"Speed against one token a pass: {values['speedup']:.2f} times.")
+    for line in report.languages:
+        console.print(f"{line.language}, {line.policy}: {line.same_text} of {line.prompts} texts are the same.")
     for d in report.differences:
         console.print(
             f"{d.hole}, {d.policy}: token {d.position} is {d.other!r} instead of {d.baseline!r}; "
-            f"the two are {d.margin:.3f} apart in log-probability."
+            f"the two{'' if d.best_two else ', not the two best,'} are {d.margin:.3f} apart in log-probability."
         )

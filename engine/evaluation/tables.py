@@ -5,7 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
+from remask.engine.evaluation.faults import Report as FaultsReport
 from remask.engine.evaluation.infilling import Report, Row
+from remask.engine.evaluation.keystroke import Report as KeystrokeReport
+from remask.engine.evaluation.syntax import Report as SyntaxReport
 from remask.engine.evaluation.tokens import TokenReport
 
 
@@ -56,6 +59,75 @@ def tokens_table(report: TokenReport) -> None:
     )
     if report.interrupted:
         console.print(f"Interrupted: {report.n} examples are done.")
+
+
+def keystroke_table(report: KeystrokeReport) -> None:
+    """Print a keystroke report: three lines for every context."""
+    console = Console(highlight=False)
+    weights = " (random weights)" if report.random_weights else ""
+    title = f"{report.model}{weights}, {report.dtype} on {report.device} ({report.threads} threads), medians"
+    grid = _grid(title, "context", "start", "n", "prompt", "run", "prompt ms", "total ms", "processor ms")
+    for row in report.rows:
+        times = (row.prompt_ms, row.total_ms, row.processor_ms)
+        counts = (row.n, row.tokens, row.run)
+        grid.add_row(str(row.context), row.start, *(str(c) for c in counts), *(f"{ms:.0f}" for ms in times))
+    console.print(grid)
+    console.print(f"The largest session takes {report.disk_mb} MB on disk.")
+
+
+def syntax_table(report: SyntaxReport) -> None:
+    """Print a syntax report: drafts and what is shown of them, then what judging takes."""
+    console = Console(highlight=False)
+    languages = ", ".join(f"{count} {name}" for name, count in report.languages.items())
+    title = (
+        f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
+        f"{report.rows[0].n} tasks ({languages})"
+    )
+    grid = _grid(title, "policy", "drafts: added", "open", "pass", "shown: added", "open", "empty", "pass")
+    for row in report.rows:
+        drafts, shown = row.drafts, row.shown
+        grid.add_row(
+            row.policy,
+            *(str(drafts[name]) for name in ("added", "open")),
+            _percent(row.draft_pass_rate),
+            *(str(shown[name]) for name in ("added", "open", "empty")),
+            _percent(row.shown_pass_rate),
+        )
+    console.print(grid)
+    for row in report.rows:
+        console.print(
+            f"{row.policy}: {row.canvas_passes:.2f} passes a canvas, {row.removed} tokens taken back, similarity "
+            f"{row.similarity:.3f}; judging takes {row.share:.1%} of decoding ({row.judge_ms + row.gate_ms:.0f} of "
+            f"{row.decode_ms:.0f} ms)."
+        )
+    if report.isolation:
+        console.print(f"Tests ran under: {report.isolation}.")
+    if report.interrupted:
+        console.print(f"Interrupted: {report.rows[0].n} of {report.tasks} tasks are done.")
+
+
+def faults_table(report: FaultsReport) -> None:
+    """Print a report of injected faults: broken and true blocks, by what the judge reads."""
+    console = Console(highlight=False)
+    title = (
+        f"{report.model}, {report.dtype} on {report.device}: {report.rows[0].n} blocks of {report.block} tokens, "
+        f"{report.masked:.0%} masked"
+    )
+    heads = ("policy", "reads", "broken", "seen", "found", "first", "flagged", "right", "whole", "lost")
+    grid = _grid(title, *heads)
+    for row in report.rows:
+        shares = (row.noticed, row.found, row.found_first)
+        ends = (f"{row.right:.0%}", f"{row.whole:.0%}", f"{row.lost:.2f}")
+        cells = (*(f"{share:.0%}" for share in shares), f"{row.flagged:.1f}", *ends)
+        grid.add_row(row.policy, row.sees, "yes" if row.broken else "no", *cells)
+    console.print(grid)
+    console.print(f"tree-sitter sees an error in {report.visible:.1%} of the broken files.")
+    if report.interrupted:
+        console.print(f"Interrupted: {report.rows[0].n} of {report.faults} blocks are done.")
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.1%}"
 
 
 def _grid(title: str, *heads: str) -> Table:

@@ -105,6 +105,14 @@ def split_named(name: str) -> Split:
     return SPLITS[name]
 
 
+def made_split(name: str) -> Split:
+    """The split called `name`, which is made from files. Raises InputError, which lists those that are."""
+    made = [split.name for split in SPLITS.values() if not split.file]
+    if name not in made:
+        raise InputError(f"There is no split {name!r} that is made from files; there are {', '.join(made)}.")
+    return SPLITS[name]
+
+
 def read_tasks(folder: Path, split: Split) -> list[Task]:
     """The tasks of a HumanEval-Infilling split in `folder` or in its folder of that name.
 

@@ -1,12 +1,15 @@
-"""`remask bench decode`: rows, ratio, and exactness in float32."""
+"""`remask bench decode` and `keystroke`: rows, ratio, and exactness in float32."""
 
 import json
+from dataclasses import replace
 
 import pytest
-from tiny import tiny_model
+from tiny import SHAPE, SPEC, tiny_model
 
 from remask.cli.main import run_command
-from remask.engine.evaluation.bench import bench_decode, sample_holes
+from remask.engine.api import Engine
+from remask.engine.evaluation.bench import all_policies, bench_decode, sample_holes
+from remask.engine.models.spec import Regime
 
 
 def test_holes_are_the_same_every_time_and_cut_out_something():
@@ -23,6 +26,63 @@ def test_report_of_a_tiny_model():
     assert report["rows"][0]["tpf"] <= 1.0
     assert report["speedup"] == pytest.approx(report["rows"][1]["tok_s"] / report["rows"][0]["tok_s"], rel=0.01)
     assert all(d["policy"] == "parallel" and d["margin"] >= 0 for d in report["differences"])
+    assert [(r["policy"], r["language"], r["prompts"]) for r in report["languages"]] == [
+        ("default", "python", 6),
+        ("parallel", "python", 6),
+    ]
+    assert report["languages"][0]["same_text"] == 6 >= report["languages"][1]["same_text"]
+
+
+def test_a_difference_names_both_tokens_their_margin_and_whether_they_are_the_best():
+    bounded = "bounded:ratio=0.001,draft=canvas,canvas=4"
+    report = bench_decode(tiny_model(), sample_holes(8), [bounded], max_tokens=12, processor_time=True)
+    assert report.differences
+    for one in report.differences:
+        assert one.margin > 0
+        assert one.baseline != one.other
+        assert one.language == "python"
+    assert report.processor_time
+
+
+def test_all_policies_are_those_that_the_weights_can_follow():
+    everything = all_policies(SPEC)
+    assert {"autoregressive", "auto", "bounded", "one_by_one"} <= set(everything)
+    unverified = set(all_policies(replace(SPEC, verifies=False, policy="parallel", regime=Regime.BLOCK_CAUSAL)))
+    assert unverified == {"parallel", "confident", "entropy_bound", "one_by_one"}
+
+
+@pytest.fixture
+def tiny_engine(monkeypatch):
+    model = tiny_model(spec=replace(SPEC, shape=replace(SHAPE, max_positions=4096)))
+    for command in ("bench_decode", "bench_keystroke"):
+        monkeypatch.setattr(f"remask.cli.{command}.load_engine", lambda *_, **__: Engine(model))
+
+
+def test_prompts_of_any_language_come_from_a_folder(tiny_engine, tmp_path, capsys):
+    (tmp_path / "a.go").write_text("package a\n\nfunc f(x int) int {\n\treturn x + 1\n}\n" * 5)
+    (tmp_path / "b.py").write_text("def f(x):\n    return x + 1\n" * 9)
+    arguments = ["bench", "decode", "--data", str(tmp_path), "--prompts", "4", "--max-tokens", "4", "--json"]
+    assert run_command(arguments) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [(r["language"], r["prompts"], r["same_text"]) for r in report["languages"]] == [
+        ("go", 2, 2),
+        ("python", 2, 2),
+    ]
+    assert run_command([*arguments, "--all", "--language", "python"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == len({"default", *all_policies(SPEC)})
+    assert run_command(["bench", "decode", "--data", str(tmp_path), "--split", "single-line"]) == 2
+    assert "made from files" in capsys.readouterr().err
+
+
+def test_a_keystroke_as_a_table(tiny_engine, capsys):
+    arguments = ["bench", "keystroke", "--context", "512", "--keystrokes", "2", "--colds", "1", "--max-tokens", "2"]
+    assert run_command(arguments) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[:2] for line in out.splitlines()[2:5]] == [
+        ["512", "cold"],
+        ["512", "warm"],
+        ["512", "reopened"],
+    ]
 
 
 @pytest.mark.model
