@@ -169,8 +169,12 @@ def canvas_attention(
     block: int = 1,
     mask: Tensor | None = None,
     longest: int | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """`reference_canvas_attention` in one launch; `longest`: new tokens of the longest sequence, sparing a transfer."""
+    """`reference_canvas_attention` in one launch; `longest`: new tokens of the longest sequence, sparing a transfer.
+
+    Rows of no sequence, behind the last one, are left as they are in `out`, which is as q.
+    """
     count, heads, dim = q.shape
     page, kv_heads = key_pages.shape[1:3]
     assert page >= 16
@@ -182,7 +186,8 @@ def canvas_attention(
     assert key_pages.stride() == value_pages.stride()
     assert key_pages.stride(3) == 1
     assert q.dtype == k.dtype == v.dtype == key_pages.dtype == value_pages.dtype
-    out, group = torch.empty_like(q), heads // kv_heads
+    out, group = torch.empty_like(q) if out is None else out, heads // kv_heads
+    assert out.stride() == q.stride()
     longest = int(starts.diff().max()) if longest is None else longest
     block_m = min(64, max(16, triton.next_power_of_2(longest * group)))
     if count:

@@ -1,25 +1,26 @@
 """The forward pass on a card with Remask's own kernels: the transformer's formulas, fewer readings of memory.
 
-The KV cache stays one buffer a sequence; its pages are views of it. Where Triton or the card cannot run the kernels the
-transformer itself is the reference that is used, and that is said once.
+All sequences of a model lie in one pool of pages. Where Triton or the card cannot run the kernels the transformer
+itself is the reference that is used, and that is said once.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
-from remask.engine.models.kv import GROWTH, KVCache
+from remask.contract.errors import RemaskError
+from remask.engine.models.kv import KVCache
+from remask.engine.models.paged import PagedCache, PagePool
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Layer, Pass, Taps, Transformer
+from remask.engine.models.static_pass import Inputs, StaticPasses
+from remask.engine.models.transformer import Confidence, Layer, Pass, Taps, Transformer
 
-PAGE = 64  # tokens; a tile of keys
 OLDEST = (8, 0)  # compute capability: bfloat16 products in hardware
 logger = logging.getLogger(__name__)
 
@@ -41,70 +42,99 @@ def kernels_run(device: torch.device) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """What is the same for all layers of a pass: see `kernels.rotary` and `kernels.attention`."""
-
-    positions: Tensor
-    slots: Tensor
-    mask: Tensor | None
-    table: Tensor
-    contexts: Tensor
-    starts: Tensor
-
-
 class AcceleratedTransformer(Transformer):
-    """`Transformer` with kernels for norms, rotary positions and attention."""
+    """`Transformer` with kernels for norms, rotary positions, attention and confidence, and short passes captured.
+
+    Where a kernel fails at work, its formulas in torch take over for good, and that is said once.
+    """
 
     def __init__(self, shape: Shape, weights: Mapping[str, Tensor]) -> None:
-        from remask.kernels import attention, rms_norm, rotary
+        from remask.kernels import attention, confidence_head, rms_norm, rotary
 
-        assert GROWTH % PAGE == 0
         super().__init__(shape, weights)
         self._attention, self._rms_norm, self._rotary = attention, rms_norm.rms_norm, rotary.rotary
+        self._confidence = confidence_head.confidence_head
+        self._pool = PagePool(shape, dtype=self.dtype, device=self.device)
+        self._static = StaticPasses(self._pool, self._run, shape.max_positions)
+        self._works = True
+
+    def new_cache(self) -> PagedCache:
+        """An empty sequence in the pool that all of this model's sequences share."""
+        return PagedCache(self._pool)
 
     @torch.inference_mode()
     def forward(self, step: Pass, cache: KVCache, taps: Taps | None = None) -> Tensor:
         """As `Transformer.forward`."""
-        if step.mask is not None and step.mask.shape[1] > len(step.tokens):
-            return super().forward(step, cache, taps)  # the kernel's masks are of the pass's own tokens
-        eps = self.shape.norm_eps
-        cache.reserve(len(step.tokens))
-        around = self._around(step, cache)
-        x = self._embedding[step.tokens]  # [T, width]
+        assert isinstance(cache, PagedCache)
+        wide = step.mask is not None and step.mask.shape[1] > len(step.tokens)
+        if not self._works or wide:  # the kernel's masks are of the pass's own tokens
+            return super().forward(step, cache, taps)
+        try:
+            if taps is None and not self.steering and self._static.takes(step, cache):
+                return self._static.forward(step, cache)
+            cache.reserve(len(step.tokens))
+            return self._run(_inputs(step, cache), taps)
+        except (RemaskError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # a compiler, a card with too little of something: the reference runs
+            self._give_up(error)
+            return super().forward(step, cache, taps)
+
+    @torch.inference_mode()
+    def confidence(self, hidden: Tensor, never: Tensor) -> Confidence:
+        """As `Transformer.confidence`, without logits in memory."""
+        if self._works:
+            try:
+                normed = self._rms_norm(hidden.contiguous(), self._final_norm, self.shape.norm_eps)
+                return Confidence(*self._confidence(normed, self._head, never)[:3])
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:
+                self._give_up(error)
+        return super().confidence(hidden, never)
+
+    def _give_up(self, error: Exception) -> None:
+        logger.warning("Remask's own kernels fail on %s (%s); torch's are used from now on.", self.device, error)
+        self._works = False
+
+    def _run(self, inputs: Inputs, taps: Taps | None = None) -> Tensor:
+        """All layers over inputs on the device; hidden states [T, width]. Waits for nothing: it may be captured."""
+        eps, slots = self.shape.norm_eps, inputs.slots()
+        x = self._embedding[inputs.tokens]  # [T, width]
+        room = x.new_zeros(len(x), self.shape.heads, self.shape.head_dim)  # the padding's rows stay zero
         for index, layer in enumerate(self._layers):
-            normed = self._rms_norm(x, layer.attention_norm, eps)
-            x += self._mixed(normed, layer, index, cache, around)
+            x += self._mixed(self._rms_norm(x, layer.attention_norm, eps), layer, index, inputs, slots, room)
             gate, up = F.linear(self._rms_norm(x, layer.mlp_norm, eps), layer.gate_up).chunk(2, dim=-1)
             x += F.linear(F.silu(gate).mul_(up), layer.down)
             self._behind(index, x, taps)
         return x
 
-    def _around(self, step: Pass, cache: KVCache) -> _Around:
-        """One sequence whose pages lie in order, and its mask."""
-        sizes = torch.tensor([cache.length, 0, len(step.tokens)], dtype=torch.int32).to(self.device)
-        table = torch.arange(cache.capacity // PAGE, dtype=torch.int32, device=self.device)[None]
-        return _Around(step.positions, cache.length + torch.arange(len(step.tokens), device=self.device), step.mask,
-                       table, sizes[:1], sizes[1:])  # fmt: skip
-
-    def _mixed(self, x: Tensor, layer: Layer, index: int, cache: KVCache, around: _Around) -> Tensor:
+    def _mixed(self, x: Tensor, layer: Layer, index: int, inputs: Inputs, slots: Tensor, room: Tensor) -> Tensor:
         s, count = self.shape, len(x)
         qkv = F.linear(x, layer.qkv, layer.qkv_bias).view(count, -1, s.head_dim)
         norms = None if layer.q_norm is None or layer.k_norm is None else (layer.q_norm, layer.k_norm)
-        keys, values = (half.transpose(0, 1) for half in cache.layer(index))  # [capacity, kv_heads, head_dim]
-        q = self._rotary(qkv, around.positions, self._frequency, norms, s.norm_eps, keys, values, around.slots, s.heads)
-        mode = self._attention.Mode.BIDIRECTIONAL if around.mask is None else self._attention.Mode.MASKED
+        key_pages, value_pages = self._pool.buffer[:, index]  # [pages, PAGE, kv_heads, head_dim] each
+        keys, values = key_pages.flatten(0, 1), value_pages.flatten(0, 1)
+        q = self._rotary(qkv, inputs.positions, self._frequency, norms, s.norm_eps, keys, values, slots, s.heads)
+        mode = self._attention.Mode.BIDIRECTIONAL if inputs.mask is None else self._attention.Mode.MASKED
         mixed = self._attention.canvas_attention(
             q,
-            keys[around.slots],
-            values[around.slots],
-            keys.unflatten(0, (-1, PAGE)),
-            values.unflatten(0, (-1, PAGE)),
-            around.table,
-            around.contexts,
-            around.starts,
+            keys[slots],
+            values[slots],
+            key_pages,
+            value_pages,
+            inputs.table,
+            inputs.contexts,
+            inputs.starts,
             mode,
-            mask=around.mask,
+            mask=inputs.mask,
             longest=count,
+            out=room,
         )
         return F.linear(mixed.view(count, -1), layer.o, layer.o_bias)
+
+
+def _inputs(step: Pass, cache: PagedCache) -> Inputs:
+    """A pass as it comes: for prompts, which are long and not captured."""
+    sizes = torch.tensor([cache.length, 0, len(step.tokens)], dtype=torch.int32).to(step.tokens.device)
+    return Inputs(step.tokens, step.positions, step.mask, cache.page_table()[None], sizes[:1], sizes[1:])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -60,6 +61,30 @@ class Pass:
         """All tokens see each other."""
         count = len(tokens)
         return cls(torch.tensor(tokens, device=device), torch.arange(start, start + count, device=device), None)
+
+
+class Confidence(NamedTuple):
+    """The best token of each row, its probability, and the entropy (nats): [R] int64, [R] and [R] float32."""
+
+    token: Tensor
+    probability: Tensor
+    entropy: Tensor
+
+    @classmethod
+    def of(cls, scores: Tensor) -> Confidence:
+        """Of scores [R, vocab] float32; minus infinity adds nothing. Ties go to the lower token."""
+        log_p = scores.log_softmax(-1)
+        p = log_p.exp()
+        token = scores.argmax(-1)
+        entropy = -(p * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)
+        return cls(token, p.gather(-1, token[:, None])[:, 0], entropy)
+
+    def on_cpu(self) -> Confidence:
+        """All three on the CPU, by one transfer: float32 holds every token number that there is."""
+        if self.token.device.type == "cpu":
+            return self
+        token, probability, entropy = torch.stack([self.token.float(), self.probability, self.entropy]).cpu()
+        return Confidence(token.long(), probability, entropy)
 
 
 class Taps:
@@ -165,6 +190,11 @@ class Transformer:
         best = scores.topk(min(REFINED, scores.shape[-1]), dim=-1).indices  # [R, REFINED]
         exact = torch.einsum("rkw,rw->rk", self._head[best].float(), normed.float())
         return scores.scatter_(-1, best, exact)
+
+    @torch.inference_mode()
+    def confidence(self, hidden: Tensor, never: Tensor) -> Confidence:
+        """How sure the scores of some rows are: [R, width] -> [R] each; `never` [F] int64 are tokens out of reach."""
+        return Confidence.of(self.logits(hidden).index_fill_(-1, never, -torch.inf))
 
     def _turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosine and signed sine of the rotation at each position, [T, 1, 2, head_dim / 2] each (see `rotate`)."""

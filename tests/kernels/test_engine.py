@@ -8,7 +8,8 @@ from tiny import MASK, SHAPE, random_weights
 
 from remask.engine.evaluation.plain_pass import PlainTransformer
 from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
-from remask.engine.models.transformer import Pass
+from remask.engine.models.static_pass import BUCKETS
+from remask.engine.models.transformer import Confidence, Pass, Transformer
 
 CPU = torch.device("cpu")
 FLAGS = replace(SHAPE, qkv_bias=True, qk_norm=True, heads=6, kv_heads=3, layers=1)
@@ -34,3 +35,117 @@ def test_prompt_blocks_and_canvas_equal_the_plain_pass(shape):
 
 def test_a_processor_takes_the_reference():
     assert not kernels_run(CPU)
+
+
+def captured(fast):
+    return set(fast._static._captured)
+
+
+def test_captured_passes_equal_the_plain_pass_whatever_their_size_and_sequence():
+    """Padded to a bucket, behind other contexts, of two sequences in turn: the second use of a bucket is a capture."""
+    shape = replace(SHAPE, layers=1)
+    weights = random_weights(shape)
+    fast, plain = AcceleratedTransformer(shape, weights), PlainTransformer(shape, weights)
+    pairs = [(fast.new_cache(), plain.new_cache()) for _ in range(2)]
+    for number, (ours, theirs) in enumerate(pairs):
+        prompt = Pass.causal([(5 * i + number) % 256 for i in range(66 + number)], 0, CPU)
+        for model, cache in ((fast, ours), (plain, theirs)):
+            model.forward(prompt, cache)
+            cache.advance(66 + number)
+    assert not captured(fast)
+    for size in (3, 4, 3):
+        for ours, theirs in pairs:
+            steps = [
+                Pass.canvas([9, MASK, MASK, 7][:size], ours.length, CPU),
+                Pass.causal([1] * size, ours.length, CPU),
+            ]
+            for step in steps:
+                got, want = fast.forward(step, ours), plain.forward(step, theirs)
+                torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
+            ours.advance(size)
+            theirs.advance(size)
+    assert captured(fast) == {(4, False), (4, True)}
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours.snapshot(), theirs.snapshot(), atol=1e-4, rtol=1e-4)
+    kept = fast.forward(Pass.canvas([9, MASK], pairs[0][0].length, CPU), pairs[0][0])
+    before = kept.clone()
+    fast.forward(Pass.canvas([8, MASK], pairs[0][0].length, CPU), pairs[0][0])
+    fast.forward(Pass.canvas([7, MASK], pairs[0][0].length, CPU), pairs[0][0])
+    assert torch.equal(kept, before)
+
+
+def test_a_pool_that_moved_is_captured_anew_and_long_passes_never_are():
+    shape = replace(SHAPE, layers=1)
+    fast = AcceleratedTransformer(shape, random_weights(shape))
+    cache = fast.new_cache()
+    step = Pass.canvas([1, MASK], 0, CPU)
+    first = [fast.forward(step, cache) for _ in range(2)][1]
+    assert captured(fast) == {(2, False)}
+    fast._pool._grow()
+    assert torch.equal(fast.forward(step, cache), first)
+    assert fast._static._generation == fast._pool.generation
+    assert not fast._static.takes(Pass.canvas([1] * (BUCKETS[-1] + 1), 0, CPU), cache)
+
+
+def test_a_failed_capture_leaves_plain_passes(monkeypatch, caplog):
+    shape = replace(SHAPE, layers=1)
+    fast = AcceleratedTransformer(shape, random_weights(shape))
+    cache, step = fast.new_cache(), Pass.canvas([1, MASK], 0, CPU)
+    want = fast.forward(step, cache)
+
+    def refuse(run, inputs):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr("remask.engine.models.static_pass.capture", refuse)
+    for _ in range(3):
+        assert torch.equal(fast.forward(step, cache), want)
+    assert [r.message for r in caplog.records if "cannot be captured" in r.message] != []
+    assert len(caplog.records) == 1
+    assert fast._works
+
+
+def test_a_kernel_that_fails_at_work_gives_way_to_torch_and_that_is_said_once(caplog):
+    shape = replace(SHAPE, layers=1)
+    weights = random_weights(shape)
+    fast, plain = AcceleratedTransformer(shape, weights), PlainTransformer(shape, weights)
+    ours, theirs = fast.new_cache(), plain.new_cache()
+
+    def refuse(*_):
+        raise RuntimeError("out of resource: shared memory")
+
+    fast._rotary = refuse
+    for step in (Pass.causal([1, 2, 3], 0, CPU), Pass.canvas([4, MASK], 3, CPU)):
+        torch.testing.assert_close(fast.forward(step, ours), plain.forward(step, theirs), atol=1e-4, rtol=1e-4)
+        ours.advance(len(step.tokens))
+        theirs.advance(len(step.tokens))
+    assert len([r for r in caplog.records if "shared memory" in r.message]) == 1
+
+
+def test_memory_that_is_short_is_not_taken_for_a_broken_kernel():
+    shape = replace(SHAPE, layers=1)
+    fast = AcceleratedTransformer(shape, random_weights(shape))
+
+    def refuse(*_):
+        raise torch.OutOfMemoryError("no room")
+
+    fast._rms_norm = refuse
+    with pytest.raises(torch.OutOfMemoryError):
+        fast.forward(Pass.causal([1, 2, 3], 0, CPU), fast.new_cache())
+    assert fast._works
+
+
+@pytest.mark.parametrize("never", [[], [3, 250]])
+def test_confidence_without_logits_equals_that_of_the_logits(never):
+    shape = replace(SHAPE, layers=1)
+    fast, plain = (kind(shape, random_weights(shape)) for kind in (AcceleratedTransformer, Transformer))
+    hidden = torch.randn(5, shape.width, generator=torch.Generator().manual_seed(2))
+    got, want = (model.confidence(hidden, torch.tensor(never, dtype=torch.int64)) for model in (fast, plain))
+    assert isinstance(got, Confidence)
+    assert torch.equal(got.token, want.token)
+    assert not set(got.token.tolist()) & set(never)
+    for ours, theirs in zip(got[1:], want[1:], strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+    assert fast._works
+    fast._confidence = None  # as a kernel that does not compile
+    for ours, theirs in zip(fast.confidence(hidden, torch.tensor(never, dtype=torch.int64)), want, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
