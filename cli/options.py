@@ -14,12 +14,21 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-CORRECTOR = "remask.corrector"  # where an option that no command has to name lies in click's context
+CORRECTOR, STEERS = "remask.corrector", "remask.steers"
+"""Where options that no command has to name lie in click's context."""
 
 
 def engine_options(command: F) -> F:
     """`--model`, `--adapter`, `--device` and `--dtype`, and what only `load_engine` has to know."""
     for option in (
+        click.option(
+            "--steer",
+            metavar="FILE[:STRENGTH]",
+            multiple=True,
+            expose_value=False,
+            callback=lambda context, _, value: context.meta.update({STEERS: value}),
+            help="A steering vector, and how strongly (repeatable).",
+        ),
         click.option(
             "--corrector",
             type=click.Path(path_type=Path),
@@ -43,6 +52,7 @@ def engine_options(command: F) -> F:
 def load_engine(model: Path | None, adapter: Path | None, device: str, dtype: str, cache: bool) -> Engine:
     """Load the engine into this process (imports torch). Raises ModelError or InputError."""
     from remask.engine.api import Engine, EngineOptions
+    from remask.engine.control.steering import Steer
 
     context = click.get_current_context(silent=True)
     further = {} if context is None else context.meta
@@ -51,6 +61,7 @@ def load_engine(model: Path | None, adapter: Path | None, device: str, dtype: st
             model=model,
             adapter=adapter,
             corrector=further.get(CORRECTOR),
+            steer=tuple(Steer.parse(text) for text in further.get(STEERS, ())),
             device=device,
             dtype=dtype,
             cache=cache,

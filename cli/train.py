@@ -10,6 +10,7 @@ from remask.cli.train_corrector import corrector
 from remask.cli.train_export import export
 from remask.cli.train_prepare import prepare
 from remask.cli.train_run import plot, run
+from remask.cli.train_steer import steer
 
 
 @click.group()
@@ -24,3 +25,4 @@ train.add_command(plot)
 train.add_command(adapt)
 train.add_command(export)
 train.add_command(prepare)
+train.add_command(steer)

@@ -28,6 +28,7 @@ from remask.contract.messages import (
 )
 from remask.engine.attempts import Attempt, Finisher, distinct
 from remask.engine.chat import reply_end
+from remask.engine.control.steering import Steer, steered
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Remask, policy_named, searching
 from remask.engine.decode.remask import Falling, Remasker
@@ -63,12 +64,14 @@ GATE_MS = 1_000  # what judging may take beyond the decoding's deadline
 class EngineOptions:
     """How an engine is made. `model`: a checkpoint folder, the default model where None; `adapter`: one over it.
 
-    `corrector`: a corrector head's file instead of the one beside the adapter or the model.
+    `corrector`: a corrector head's file instead of the one beside the adapter or the model. `steer`: vectors that are
+    added to hidden states.
     """
 
     model: Path | None = None
     adapter: Path | None = None
     corrector: Path | None = None
+    steer: tuple[Steer, ...] = ()
     device: str = "auto"
     dtype: str = "auto"
     cache: bool = True  # keep KV on disk between processes
@@ -91,6 +94,7 @@ class Engine:
     def load(cls, options: EngineOptions) -> Engine:
         """Load the model; raises ModelError or InputError. A disk that refuses the cache is only warned of."""
         model = Model.load(options.model, adapter=options.adapter, device=options.device, dtype=options.dtype)
+        model = steered(model, options.model, options.adapter, options.steer)
         engine = cls(model, corrector=corrector_for(model, options.model, options.adapter, options.corrector))
         if options.cache:
             try:
