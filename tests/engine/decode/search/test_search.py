@@ -8,13 +8,16 @@ import pytest
 import torch
 from tiny import END, MASK, PREFIX, SUFFIX, ByteTokenizer, Encoding, tiny_model
 
+from remask.contract.errors import InputError
 from remask.contract.messages import Reason
+from remask.engine.decode.events import Searched
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policy import policy_named, searching
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search.value import BROKEN_NATS, Aim
 from remask.engine.decode.stop import StopRules
 from remask.engine.decode.trace import Trace
+from remask.engine.models.spec import Regime
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
@@ -83,3 +86,88 @@ def test_every_text_is_greedy_behind_its_own_token_and_valued_as_if_alone(seed, 
         text, after = one.text.encode("latin-1"), SUFFIX_TEXT.encode()[:8]
         following = likely(model, [*PROMPT, *text, *after], len(PROMPT) + len(text))
         assert one.value == pytest.approx(sum(want) + sum(following), abs=1e-2)
+
+
+def test_the_first_text_is_greedy_s_and_the_best_is_not_worth_less():
+    for seed in range(4):
+        model = latin_model(seed)
+        greedy, _ = found(model, "search:branches=1")
+        request, texts = found(model, "search", wanted=4)
+        first = next(one for one in texts if one.number == 0)
+        assert first.branch.written == greedy.written
+        assert [one.value for one in texts] == sorted((one.value for one in texts), reverse=True)
+        assert request.written == texts[0].branch.written
+
+
+@pytest.mark.parametrize("policy", ["search", "search:branches=6,steps=3"])
+def test_giving_up_hopeless_texts_does_not_change_which_is_best(policy):
+    for seed in range(4):
+        model = latin_model(seed)
+        one, four = found(model, policy), found(model, policy, wanted=4)
+        if "steps" not in policy:
+            assert one[1][0].text == four[1][0].text
+        assert one[0].forwards <= four[0].forwards
+
+
+def test_a_text_that_may_not_be_shown_comes_after_all_that_may():
+    model = latin_model(1)
+    _, texts = found(model, wanted=4)
+    best = texts[0].text
+    _, texts = found(model, wanted=4, aim=aim(holds=lambda text, reason: text != best))
+    assert texts[0].text != best
+    assert [one.broken for one in texts] == sorted(one.broken for one in texts)
+    assert sum(one.broken for one in texts) == 1
+    assert texts[-1].value < -BROKEN_NATS
+
+
+@pytest.mark.parametrize("polls", range(0, 40, 3))
+def test_a_search_that_is_cancelled_leaves_a_usable_session_and_what_it_found(polls):
+    model = latin_model(1)
+    session, counter = Session(model.transformer.new_cache()), itertools.count()
+    _, texts = found(model, wanted=4, session=session, budget={"cancelled": lambda: next(counter) >= polls})
+    assert texts
+    assert session.cache.length == len(session.tokens)
+    again, all_texts = found(model, wanted=4, session=session)
+    fresh, all_fresh = found(model, wanted=4)
+    assert [one.text for one in all_texts] == [one.text for one in all_fresh]
+    assert again.written == fresh.written
+
+
+def test_the_trace_says_what_became_of_every_text():
+    model, trace = latin_model(1), Trace()
+    trace.begin(0, model.decode)
+    found(model, "search:branches=6,steps=2,margin=1", trace=trace)
+    events = [one for one in trace.events if isinstance(one, Searched)]
+    born = {one.node for one in events if one.what in ("born", "settled")} | {0}
+    ends = {one.node for one in events if one.what in ("valued", "merged", "pruned")}
+    assert born == ends
+    assert all(one.parent in born for one in events if one.what == "born")
+    assert all(one.why for one in events if one.what in ("pruned", "ended"))
+    assert [one.what for one in events[-2:]] == ["chosen", "ended"]
+
+
+def test_a_first_text_that_is_sure_enough_ends_the_search_at_once():
+    model = latin_model(1)
+    plain, _ = found(model, "search:branches=1", suffix="")
+    request, texts = found(model, "search:enough=100", suffix="")
+    assert len(texts) == 1
+    assert request.forwards == plain.forwards + 1  # it was read whole
+
+
+def test_nothing_behind_the_hole_is_no_error():
+    _, texts = found(latin_model(1), suffix="", wanted=4)
+    assert len(texts) > 1
+
+
+@pytest.mark.parametrize("policy", ["search:branches=0", "search:branches=17", "search:steps=0", "search:settle=2"])
+def test_an_impossible_search_is_refused(policy):
+    with pytest.raises(InputError):
+        policy_named(policy, tiny_model().spec)
+
+
+def test_a_checkpoint_that_is_not_read_causally_is_not_searched():
+    spec = replace(tiny_model().spec, regime=Regime.BLOCK_CAUSAL)
+    with pytest.raises(InputError, match="searches"):
+        policy_named("search:draft=canvas", spec)
+    assert searching(policy_named("default", spec), 4, spec).branches == 1
+    assert searching(policy_named("default", tiny_model().spec), 4, tiny_model().spec).branches == 8
