@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from remask.engine.judge.gate import MAX_DEPTH
 from remask.engine.judge.window import Window, window
 from remask.grammars.errors import first_break, true_errors
 from remask.grammars.language import Grammar
@@ -48,8 +49,10 @@ class Blame:
         self._window: Window = window(grammar, prefix, suffix)
         self._tries: Counter[tuple[int, int]] = Counter()  # by the written length and the position
         head = self._window.text("")[: self._window.cursor]
-        # A text that is broken before the cursor says little of what follows (24 % false alarms).
-        self.trusted = self._broken(head) is None and not scan(grammar, head).inside
+        lexis = scan(grammar, head)
+        # A text that is broken before the cursor says little of what follows (24 % false alarms); one that is nested
+        # too deeply takes the parser longer than any pass.
+        self.trusted = lexis.depth <= MAX_DEPTH and not lexis.inside and self._broken(head) is None
 
     def check(self, written: str, pieces: Sequence[str], committed: Sequence[bool]) -> Finding | None:
         """Judge a canvas behind `written`: the text of each position, and whether it is committed. None: it holds."""

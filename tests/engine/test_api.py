@@ -2,6 +2,8 @@
 
 import ast
 import itertools
+import time
+from importlib import resources
 
 import pytest
 from tiny import scripted_model, tiny_model
@@ -14,7 +16,7 @@ from remask.engine.decode.trace import Trace
 from remask.engine.judge.names import NamesJudge
 from remask.engine.prompt import build_prompt
 from remask.engine.store import DiskStore
-from remask.grammars import GrammarError
+from remask.grammars import GrammarError, load_grammar
 
 PREFIX = "def f(x):\n    "
 
@@ -54,15 +56,45 @@ def test_unknown_language_is_a_reason_and_runs_nothing():
     assert (result.text, result.reason, result.forwards) == ("", Reason.LANGUAGE, 0)
 
 
-def test_a_grammar_that_fails_costs_the_judging_and_one_warning(monkeypatch, caplog):
-    def broken(_language):
-        raise GrammarError("The grammar python.toml is not TOML.")
+def damaged(_language):
+    raise GrammarError("The grammar python.toml is not TOML.")
 
+
+def without_parser(_language):
+    text = resources.files("remask.grammars").joinpath("python.toml").read_text("utf-8")
+    return load_grammar(text.replace("tree_sitter_python", "tree_sitter_nowhere"), "python.toml")
+
+
+@pytest.mark.parametrize("policy", ["default", "parallel:remask=all"])
+@pytest.mark.parametrize("broken", [damaged, without_parser])
+def test_a_grammar_that_fails_costs_the_judging_and_one_warning(broken, policy, monkeypatch, caplog):
     monkeypatch.setattr("remask.engine.api.grammar_for_language", broken)
     engine = scripted_engine("return (x\n", PREFIX)
-    texts = [engine.complete(request()).text for _ in range(2)]
-    assert texts == ["return (x", "return (x"]
-    assert len(caplog.records) == 1
+    texts = [engine.complete(request(document=name, policy=policy)).text for name in ("a.py", "a.py", "b.py")]
+    assert texts == ["return (x"] * 3
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "python" in caplog.text
+
+
+@pytest.mark.parametrize("language", ["python", "javascript", "c"])
+@pytest.mark.parametrize("policy", ["default", "parallel", "parallel:remask=all"])
+@pytest.mark.parametrize(
+    ("prefix", "suffix"),
+    [
+        ("(" * 50_000, "\n"),
+        ("x = 1\n" + "[{(" * 16_667, "\n"),
+        ("x = ", "(" * 50_000),
+        ("x = " + "(" * 50_000, ")" * 50_000),
+    ],
+    ids=["open", "mixed", "behind", "closed"],
+)
+def test_fifty_thousand_brackets_stay_within_their_deadline(prefix, suffix, policy, language):
+    engine, begun = Engine(tiny_model()), time.process_time()
+    asked = request(prefix, suffix, policy=policy, language=language, deadline_ms=300, max_tokens=16)
+    result = engine.complete(asked)
+    assert time.process_time() - begun < 2  # the process's own time: a busy machine is not a defect
+    assert result.reason in (Reason.DEADLINE, Reason.SYNTAX, Reason.EMPTY)
+    assert result.text == ""
 
 
 def test_unknown_policy_is_refused():

@@ -58,6 +58,8 @@ def test_parameters_change_a_named_policy(text, expected):
     ("text", "says"),
     [
         ("bounded:ratio=2", "ratio is 0.001 to 1, not 2"),
+        ("parallel:threshold=1.5", "threshold is 0 to 1, not 1.5"),
+        ("parallel:canvas=0", "without a canvas"),
         ("bounded:ratio=nan", "ratio is 0.001 to 1, not nan"),
         ("bounded:ratio=", "ratio is a number, not ''"),
         ("default:canvas=many", "canvas is a number, not 'many'"),

@@ -71,6 +71,14 @@ def test_a_text_that_is_broken_before_the_cursor_is_not_judged():
     assert judge("x = 1 1", prefix="def f(:\n    y = = 2\n    ")[0] is None
 
 
+def test_brackets_that_nest_too_deeply_are_left_to_the_gate(monkeypatch):
+    def parse(*_):
+        raise AssertionError("a parser takes a second here")
+
+    monkeypatch.setattr("remask.engine.judge.blame.first_break", parse)
+    assert not Blame(PYTHON, "x = " + "([" * 25_000, "\n", closed=False).trusted
+
+
 def test_in_a_string_nothing_is_judged():
     assert judge("class class ((", prefix='x = """\n')[0] is None
 
