@@ -94,6 +94,7 @@ def build_request(
             candidates=candidates,
             context=context,
             draft=draft,
+            guide=options.guide,
             name_facts=False,  # nobody sees them here
         )
     except InputError:

@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from remask.contract.errors import EngineError, RemaskError
@@ -44,6 +45,8 @@ def service_command(options: ServerOptions) -> list[str]:
         command += ["--model", str(options.model.absolute())]
     if options.adapter is not None:
         command += ["--adapter", str(options.adapter.absolute())]
+    for vector in options.steer:
+        command += ["--steer", str(Path(vector).expanduser().absolute())]
     return command
 
 

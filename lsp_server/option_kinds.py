@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from remask.contract.messages import MAX_GUIDE_CHARACTERS
+
+_TEXT = f"a text of at most {MAX_GUIDE_CHARACTERS} characters"
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -41,6 +45,12 @@ def _read_word(value: object) -> str:
     raise ValueError("a word")
 
 
+def _read_text(value: object) -> str:
+    if isinstance(value, str) and len(value) <= MAX_GUIDE_CHARACTERS:
+        return value
+    raise ValueError(_TEXT)
+
+
 def _read_words(value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value):
         return tuple(value)
@@ -69,6 +79,7 @@ def choice(*words: str) -> Kind:
 
 FLAG = Kind({"type": "boolean"}, _read_flag, "true or false")
 WORD = Kind({"type": "string"}, _read_word, "a word")
+TEXT = Kind({"type": "string", "maxLength": MAX_GUIDE_CHARACTERS}, _read_text, _TEXT)
 WORDS = Kind({"type": "array", "items": {"type": "string"}}, _read_words, "a list of words")
 FOLDER = Kind({"type": "string"}, _read_folder, "the path of a folder")
 

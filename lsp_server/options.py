@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from remask.lsp_server.option_kinds import FLAG, FOLDER, WORD, WORDS, Kind, about, choice, number
+from remask.lsp_server.option_kinds import FLAG, FOLDER, TEXT, WORD, WORDS, Kind, about, choice, number
 
 CLIENT_ONLY = frozenset({"command", "trace", "acceptKey"})
 """Settings of our editor plugins that travel along with the server's and mean nothing here."""
@@ -33,6 +33,9 @@ class ServerOptions:
     device: str = field(default="auto", metadata=about(WORD, "Where the model runs: auto, cpu, cuda."))
     dtype: str = field(
         default="auto", metadata=about(WORD, "The model's number format: auto, int8, float32, bfloat16.")
+    )
+    steer: tuple[str, ...] = field(
+        default=(), metadata=about(WORDS, "Steering vectors, as FILE or FILE:strength (docs/control.md).")
     )
     share_engine: bool = field(
         default=True,
@@ -69,6 +72,9 @@ class ServerOptions:
     debounce_ms: int = field(
         default=300,
         metadata=about(number(0, 5_000), "The wait where debounce is fixed, the longest one where it is adaptive."),
+    )
+    guide: str = field(
+        default="", metadata=about(TEXT, "A wish in words, which the model reads before all else (docs/control.md).")
     )
     speculate: bool = field(
         default=True, metadata=about(FLAG, "Prepare what follows a shown completion while nothing else is to do.")
@@ -136,7 +142,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
     return f"Remask has no option '{name:.60}'.{meant} All are listed in docs/settings.md."
 
 
-ENGINE_OPTIONS = ("model", "adapter", "device", "dtype", "share_engine", "unload_after_s")
+ENGINE_OPTIONS = ("model", "adapter", "device", "dtype", "steer", "share_engine", "unload_after_s")
 """Those that need another engine process when they change."""
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "settings.md"
 MANIFEST = ROOT / "editors" / "vscode" / "package.json"
 NEOVIM = ROOT / "editors" / "nvim" / "lsp" / "remask.lua"
-MACHINE_ONLY = frozenset({"model", "adapter"})
+MACHINE_ONLY = frozenset({"model", "adapter", "steer"})
 """Settings that a workspace, which may be somebody else's, must not choose."""
 
 _HEAD = """\
@@ -28,8 +28,8 @@ _HEAD = """\
 
 A client gives them as `initializationOptions`, in the section `remask` of its settings (`workspace/configuration`), or
 by `workspace/didChangeConfiguration`. A change holds from the next request on; a change of model, adapter, device,
-dtype, shareEngine or unloadAfterS starts another engine. A wrong value is reported in one sentence, and its default is
-used.
+dtype, steer, shareEngine or unloadAfterS starts another engine. A wrong value is reported in one sentence, and its
+default is used.
 
 | Option | Default | Value | Meaning |
 |---|---|---|---|

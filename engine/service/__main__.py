@@ -18,8 +18,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def load() -> Completer:
         from remask.engine.api import Engine, EngineOptions
+        from remask.engine.control.steering import Steer
 
-        given = EngineOptions(model=options.model, adapter=options.adapter, device=options.device, dtype=options.dtype)
+        given = EngineOptions(
+            model=options.model,
+            adapter=options.adapter,
+            steer=tuple(Steer.parse(text) for text in options.steer),
+            device=options.device,
+            dtype=options.dtype,
+        )
         return Engine.load(given)
 
     return serve(options.socket, load)
@@ -33,6 +40,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--socket", type=Path, required=True, help="where to listen")
     parser.add_argument("--model", type=Path, help="a checkpoint's folder (default: the one that ships with Remask)")
     parser.add_argument("--adapter", type=Path, help="a folder with a LoRA adapter that is merged into it")
+    parser.add_argument("--steer", action="append", default=[], help="a steering vector: its file, or FILE:strength")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--dtype", default="auto", help="int8, float32, bfloat16 or auto")
     return parser.parse_args(arguments)

@@ -123,6 +123,7 @@ async def _gathered(workspace: Workspace, task: Task) -> CompletionRequest | Rea
             purpose=Purpose.FILL,
             max_tokens=options.fill_max_tokens,
             candidates=options.fill_candidates,
+            guide=options.guide,
             context=await workspace.fill_context(key, task.stub.name, signature),
         )
     except InputError:

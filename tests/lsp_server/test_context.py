@@ -28,6 +28,12 @@ def test_the_request_holds_both_sides_with_one_kind_of_line_end() -> None:
     assert not request.name_facts, "nobody sees them in an editor, and they cost as much as a pass of the model"
 
 
+def test_the_users_guide_goes_along() -> None:
+    request = asked(document("a = "), Position(0, 4), ServerOptions(guide="Use pathlib."))
+    assert isinstance(request, CompletionRequest)
+    assert request.guide == "Use pathlib."
+
+
 def test_a_document_has_one_session_however_its_uri_is_written() -> None:
     requests = [
         asked(document("", uri), Position(0, 0), ServerOptions()) for uri in ("file:///C%3A/a.py", "file:///c:/a.py")

@@ -32,6 +32,12 @@ def test_the_engine_is_told_of_model_and_adapter() -> None:
     assert service_command(options)[-4:] == ["--model", "/models/m", "--adapter", "/adapters/a"]
 
 
+def test_the_engine_is_told_of_steering_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = service_command(ServerOptions(steer=("/v/a.safetensors:2", "b.safetensors")))
+    assert command[-4:] == ["--steer", "/v/a.safetensors:2", "--steer", str(tmp_path / "b.safetensors")]
+
+
 def test_a_relative_folder_means_the_same_to_servers_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Servers of the same command share an engine."""
     monkeypatch.chdir(tmp_path)
