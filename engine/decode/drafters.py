@@ -1,59 +1,23 @@
-"""Where drafts come from: one small class a source, tried in the policy's order. Verifies nothing.
-
-A drafter belongs to one request. After every verifying pass `request.hidden` holds the states of the tokens that
-the pass put into the session, and `request.pending` the token that follows them: what a draft head starts from.
-"""
+"""Where drafts come from: one small class a source, tried in the policy's order. Verifies nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import replace
 
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.costs import PassCosts
 from remask.engine.decode.denoise import Enough
+from remask.engine.decode.draft import Draft, Drafter
+from remask.engine.decode.head import HeadDrafter
 from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.policy import Source
 from remask.engine.decode.regimes.base import Branches, Reader
 from remask.engine.decode.request import Request
 
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """Tokens that may follow `request.pending`, and what they cost beside counted passes, in one-token passes.
-
-    `kind` tells apart what is accepted more or less often. `others`: drafts that the pass reads beside this one.
-    """
-
-    tokens: list[int]
-    extra: float = 0.0
-    kind: str = ""
-    others: list[list[int]] = field(default_factory=list)
-
-
-class Drafter:
-    """Proposes what the next causal pass verifies; this one nothing: one token a pass.
-
-    `paid`: proposing costs time, so that a plan asks for it only where it has decided to.
-    """
-
-    kind = "none"
-    paid = False
-
-    def propose(self, request: Request, size: int) -> Draft:
-        """At most `size` tokens that may follow `request.pending`; none where it does not know."""
-        return Draft([])
-
-    def price(self, size: int, costs: PassCosts) -> float:
-        """Milliseconds that drafting `size` tokens takes beside the verifying pass."""
-        return 0.0
-
-    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
-        """What the pass that verifies `draft` shall draft for its successor, `size` tokens at most; () for nothing."""
-        return ()
-
-    def seen(self, drafted: int, accepted: int) -> None:
-        """How many tokens of the last draft were accepted."""
+ALONE = 3
+"""Where there is a draft head, tokens of a match that is believed without asking it; shorter ones are read beside."""
 
 
 class CanvasDrafter(Drafter):
@@ -143,6 +107,12 @@ class LookupDrafter(Drafter):
         tokens, matched = self._index.after(size, self._shortest)
         return Draft(tokens, kind=f"{self.kind}-{matched}")
 
+    def of_any_length(self) -> LookupDrafter:
+        """The same index, for matches of a single token, too."""
+        other = copy(self)
+        other._shortest = 1
+        return other
+
 
 class FirstOf(Drafter):
     """Several sources: the first that has a draft is taken, and what any of them drafts ahead is read along."""
@@ -170,11 +140,16 @@ class FirstOf(Drafter):
             drafter.seen(drafted, accepted)
 
 
-def drafters_for(request: Request, reader: Reader, enough: Enough) -> list[Drafter]:
-    """A drafter of this request for each of its policy's sources, the preferred first."""
-    policy = request.policy
-    # A single token's match is worth less than what other sources draft, unless a plan weighs them.
+def drafters_for(request: Request, reader: Reader, enough: Enough, share: float = 0.0) -> list[Drafter]:
+    """A drafter of this request for each of its policy's sources, the preferred first; none for a head that is missing.
+
+    share: what a token costs that the head drafts, in one-token passes.
+    """
+    policy, head = request.policy, reader.draft_head
+    # A short match is worth less than what other sources draft, unless a plan weighs them.
     shortest = 1 if policy.planned or policy.sources[-1] is Source.LOOKUP else 2
+    if head is not None and Source.HEAD in policy.sources and not policy.planned:
+        shortest = ALONE
     lookup = LookupDrafter(reader, request.guess, shortest)
     makers: dict[Source, Callable[[], Drafter]] = {
         Source.NONE: Drafter,
@@ -183,4 +158,7 @@ def drafters_for(request: Request, reader: Reader, enough: Enough) -> list[Draft
         Source.LOOKUP: lambda: lookup,
         Source.SEEDED: lambda: SeededDrafter(reader, enough, lookup),
     }
-    return [makers[source]() for source in policy.sources]
+    if head is not None:
+        beside = lookup.of_any_length() if Source.LOOKUP in policy.sources else None
+        makers[Source.HEAD] = lambda: HeadDrafter(head, share, beside)
+    return [makers[source]() for source in policy.sources if source in makers] or [Drafter()]

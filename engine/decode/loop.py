@@ -15,10 +15,12 @@ import torch
 from remask.contract.messages import PromptCounts, Reason
 from remask.engine.decode.begin import begun
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.costs import PassCosts, costs_of
+from remask.engine.decode.costs import PassCosts, costs_of, draft_share
 from remask.engine.decode.denoise import Enough
-from remask.engine.decode.drafters import Drafter, FirstOf, drafters_for
+from remask.engine.decode.draft import Drafter
+from remask.engine.decode.drafters import FirstOf, drafters_for
 from remask.engine.decode.plan import PlannedDrafter, Planner
+from remask.engine.decode.policy import Source
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import LEAST
 from remask.engine.decode.request import Request
@@ -100,7 +102,8 @@ class Decoder:
 
     def _drafter(self, request: Request, enough: Enough) -> Drafter:
         """A drafter for one request, as its policy wants."""
-        drafters = drafters_for(request, self._reader, enough)
+        share = draft_share(self._model) if Source.HEAD in request.policy.sources else 0.0
+        drafters = drafters_for(request, self._reader, enough, share)
         if request.policy.planned:
             budget = request.budget
             patient = budget.deadline - time.monotonic() > PATIENCE_S

@@ -6,12 +6,13 @@ Decides on speed alone: under exact verification the text is the same whatever i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import inf
 
 from remask.engine.decode.costs import PassCosts
-from remask.engine.decode.drafters import AheadDrafter, Draft, Drafter
+from remask.engine.decode.draft import Draft, Drafter
+from remask.engine.decode.drafters import AheadDrafter
 from remask.engine.decode.rates import Rates
 from remask.engine.decode.regimes.base import Branches
 from remask.engine.decode.request import Request
@@ -131,7 +132,7 @@ class PlannedDrafter(Drafter):
         if plan.option == 0:
             return Draft([])
         draft = free.get(plan.option) or self._drafters[plan.option - 1].propose(request, plan.length)
-        return Draft(draft.tokens[: plan.length], draft.extra, self._kind)
+        return replace(draft, tokens=draft.tokens[: plan.length], kind=self._kind)
 
     def branches(self, request: Request, draft: list[int], size: int) -> Branches:
         """See `Drafter`."""

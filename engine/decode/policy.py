@@ -20,6 +20,9 @@ BOUNDS = {
     "threshold": (0, 1, ""),
     "passes": (0, MAX_CANVAS, ""),
     "lookup": (1, MAX_CANVAS, " tokens"),
+    "head": (1, MAX_CANVAS, " tokens"),
+    "sure": (0, 1, ""),
+    "other": (0, 1, ""),
     "ratio": (0.001, 1, ""),
     "bound": (0, 100, " nats"),
     "low": (0, 1, ""),
@@ -55,6 +58,7 @@ class Source(StrEnum):
     CANVAS = "canvas"  # passes of their own over a canvas of masks
     AHEAD = "single_pass"  # the pass that verifies one draft drafts the next one, too
     LOOKUP = "lookup"  # what followed the newest tokens where they stood before
+    HEAD = "head"  # a draft head goes on from the newest token's state
     SEEDED = "seeded"  # a canvas that starts with what is looked up instead of masks
 
 
@@ -102,8 +106,9 @@ class Policy:
     canvas: positions a canvas has, 0 for no draft at all. passes: denoising passes a canvas gets at most, 0 for about
     the square root of its length. verify, draft: what the causal pass does with a draft, and the sources of one, joined
     with "+"; the first that has one is taken, or with a measured plan the one that pays. lookup: tokens that are looked
-    up at most. ratio: with bounded verification, the share of the best token's probability that is enough for a drafted
-    one.
+    up at most. head: tokens that a draft head drafts at most; it ends where the chance that all are right falls below
+    `sure`, and second choices are read along whose chance is `other` or more. ratio: with bounded verification, the
+    share of the best token's probability that is enough for a drafted one.
 
     commit: the rule of a denoising pass, with its numbers: threshold (a probability that is enough; all rules but
     entropy and schedule), bound (nats; entropy), low (probability; hierarchical), penalty and window (left), schedule.
@@ -127,6 +132,9 @@ class Policy:
     draft: str = Source.CANVAS.value
     plan: Plan = Plan.FIXED
     lookup: int = 8
+    head: int = 6
+    sure: float = 0.25
+    other: float = 0.06
     ratio: float = 0.5
     commit: Commit = Commit.THRESHOLD
     bound: float = 0.1
@@ -204,8 +212,11 @@ POLICIES = {
         # What the file itself says, for no pass at all.
         Policy(name="lookup", draft="lookup"),
         Policy(name="lookup_single_pass", draft="lookup+single_pass", canvas=3),
+        # A draft head, and before it what is looked up behind a long match.
+        Policy(name="head", draft="head"),
+        Policy(name="lookup_head", draft="lookup+head"),
         # All of them, as they pay on this machine for this text.
-        Policy(name="auto", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED),
+        Policy(name="auto", draft="lookup+head+single_pass+canvas", canvas=8, plan=Plan.MEASURED),
         # Other texts from the weak spans of the first one, all in one pass; the best of them is taken.
         Policy(name="search", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED, branches=4),
         # Also takes what is half as likely as the best: more tokens a pass, another text.
@@ -256,6 +267,12 @@ def policy_named(name: str, spec: ModelSpec) -> Policy:
         raise InputError(
             f"The policy {policy.name!r} searches over texts read causally, which {spec.name} was not trained for.",
             advice="Leave the branches out.",
+        )
+    wants_head = Source.HEAD in policy.sources and not policy.planned
+    if wants_head and not spec.draft_head and not name.startswith("default"):
+        raise InputError(
+            f"The policy {policy.name!r} drafts with a draft head, and {spec.name} has none.",
+            advice="'remask train draft-head' makes one; auto does with what there is.",
         )
     if Source.AHEAD in policy.sources and spec.regime is not Regime.CAUSAL:
         raise InputError(

@@ -47,10 +47,14 @@ def rms(x: Tensor) -> Tensor:
     return F.rms_norm(x, (x.shape[-1],), eps=EPS)
 
 
-def advance(state: Tensor, embedded: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-    """The state [..., width] after a token whose embedding is `embedded` [..., width]."""
-    joined = F.linear(rms(state), weights["state"]) + F.linear(rms(embedded), weights["input"])
-    a, b = joined.chunk(2, dim=-1)
+def take_in(embedded: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+    """What a token with that embedding [..., width] brings: [..., 2 * inner]; the same wherever it stands."""
+    return F.linear(rms(embedded), weights["input"])
+
+
+def advance(state: Tensor, taken: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
+    """The state [..., width] after a token of which `taken` [..., 2 * inner] was taken in."""
+    a, b = (F.linear(rms(state), weights["state"]) + taken).chunk(2, dim=-1)
     return state + F.linear(F.silu(a) * b, weights["output"])
 
 

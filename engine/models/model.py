@@ -82,6 +82,7 @@ class Model:
             transformer = kind(spec.shape, weights)
             if found := find_draft_head(draft_head, [*(a.folder for a in reversed(adapters)), folder]):
                 head = DraftHead.load(found, spec.shape, weights) if spec.verifies else None
+        spec = replace(spec, draft_head=head is not None)
         for one in adapters:
             spec = replace(spec, name=one.title(spec.name))
         files = "-".join(fingerprint(place) for place in [folder, *(a.folder for a in adapters)])

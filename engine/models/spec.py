@@ -90,7 +90,7 @@ class ModelSpec:
     a canvas. `mask_id` is -1 where the canvas is random tokens. `sub_block`: positions of a block that are
     resolved before the next ones are looked at, 0 for all at once. `expand_id` and `delete_id`: states that
     make a canvas longer or shorter (DreamOn), -1 where there are none. `prefix_tokens` and `suffix_tokens`
-    bound the prompt's windows, `context_tokens` what is read of other files.
+    bound the prompt's windows, `context_tokens` what is read of other files. `draft_head`: one drafts for it.
     """
 
     name: str
@@ -110,6 +110,7 @@ class ModelSpec:
     delete_id: int = -1
     sub_block: int = 0
     policy: str = "default"
+    draft_head: bool = False
     uniform: UniformNoise | None = None
     prefix_tokens: int
     suffix_tokens: int

@@ -73,9 +73,9 @@ def make_corrector(request: CorrectorRequest, progress: Progress = lambda *_: No
     return path, corrector
 
 
-def check_writable(out: Path) -> Path:
-    """Where the head's file goes, tried before the work begins. Raises StorageError."""
-    path = out if out.suffix == ".safetensors" else out / FILE
+def check_writable(out: Path, name: str = FILE) -> Path:
+    """Where the head's file goes, tried before the work begins: `out`, or that name in it. Raises StorageError."""
+    path = out if out.suffix == ".safetensors" else out / name
     probe = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
