@@ -1,7 +1,7 @@
 """The engine's process as its parent sees it: started, ready, gone. Knows no HTTP and no requests.
 
-The child reads nothing from its standard input; it ends when that closes. So it dies with this process, in whatever way
-this one ends.
+The child reads nothing from its standard input; it ends when that closes, unless other servers use it: then it goes on
+for them. So no engine is left behind, in whatever way this process ends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ class EngineChild:
         self._process: asyncio.subprocess.Process | None = None
         self._drain: asyncio.Task[None] | None = None
         self._is_ready = False
+        self._stays = asyncio.Event()  # it has said that it goes on for others
         self.socket = ""
 
     @property
@@ -65,22 +67,27 @@ class EngineChild:
         """The process id, once there is a process."""
         return self._process.pid if self._process else None
 
-    async def start(self, on_begun: Callable[[], None] = lambda: None) -> None:
+    async def start(self, on_begun: Callable[[], None] = lambda: None, note: Path | None = None) -> None:
         """Start the process and wait until it is ready; `on_begun` is called once there is a process.
 
-        Raises RemaskError with what it says if it cannot.
+        `note` is the file that tells others of it. Raises RemaskError with what it says if it cannot.
         """
         folder = runtime_dir()
         self.socket = str(folder / f"{os.getpid()}-{next(_numbers)}.sock")
+        shared = ["--shared-as", str(note)] if note is not None else []
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                "--socket",
-                self.socket,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                cwd=folder,  # not the folder that is open in an editor, which holds anybody's code
-            )
+            with passed_on() as stderr:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    "--socket",
+                    self.socket,
+                    *shared,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=stderr,
+                    cwd=folder,  # not the folder that is open in an editor, which holds anybody's code
+                    start_new_session=True,  # what ends the editor's own processes ends none that others use
+                )
         except OSError as error:
             raise EngineError(f"The engine's process cannot be started: {error.strerror or error}.") from error
         on_begun()
@@ -105,25 +112,35 @@ class EngineChild:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
-    async def stop(self) -> None:
-        """End the process and wait for it; fine if it has ended or was never started."""
+    async def stop(self) -> bool:
+        """End the process and wait for it, unless it goes on for others, which is told by True.
+
+        Fine if it has ended or was never started.
+        """
         process = self._process
         if process is None:
-            return
+            return False
         if process.stdin is not None:
             process.stdin.close()
         if not self._is_ready:  # there is nothing to save
             self.kill()
+        end, stays = asyncio.ensure_future(process.wait()), asyncio.ensure_future(self._stays.wait())
         try:
-            async with asyncio.timeout(GONE_WITHIN_S):
-                await process.wait()
-        except TimeoutError:
-            self.kill()
-            await process.wait()
-        if self._drain is not None:
-            self._drain.cancel()
+            await asyncio.wait((end, stays), timeout=GONE_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+            if self._stays.is_set() and not end.done():
+                _others.add(process)
+                end.add_done_callback(lambda _: _others.discard(process))
+                return True
+            if not end.done():
+                self.kill()
+            await end
+        finally:
+            stays.cancel()
+            if self._drain is not None:
+                self._drain.cancel()
         with contextlib.suppress(OSError):
             os.unlink(self.socket)
+        return False
 
     @property
     def _stdout(self) -> asyncio.StreamReader:
@@ -132,9 +149,35 @@ class EngineChild:
         return self._process.stdout
 
     async def _read_on(self) -> None:
-        """Read what comes after the ready line, so that the child never waits for us."""
-        while await self._stdout.read(65_536):
-            log.debug("the engine wrote to its standard output")
+        """Read what comes after the ready line."""
+        while line := await self._stdout.readline():
+            if line.strip() == b'{"stays": true}':
+                self._stays.set()
+
+
+_others: set[asyncio.subprocess.Process] = set()
+"""Processes that go on for others: one that is forgotten is killed by asyncio."""
+
+
+@contextlib.contextmanager
+def passed_on() -> Iterator[int]:
+    """A descriptor of which all that is written there goes to our standard error, until the last writer closes it.
+
+    A process that outlives this one must not hold what an editor may wait for: the end of our standard error.
+    """
+    reader, writer = os.pipe()
+
+    def copy() -> None:
+        with contextlib.suppress(OSError):
+            while data := os.read(reader, 65_536):
+                os.write(2, data)
+        os.close(reader)
+
+    threading.Thread(target=copy, name="engine's log", daemon=True).start()
+    try:
+        yield writer
+    finally:
+        os.close(writer)
 
 
 def _check(line: bytes) -> dict[str, Any]:

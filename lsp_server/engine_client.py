@@ -72,7 +72,7 @@ class _End(Enum):
 
     IDLE = "idle"  # nobody wanted anything for long
     DIED = "died"
-    LEFT = "left"  # it was another server's, which has gone or put it away
+    LEFT = "left"  # it was another server's, and has ended
 
 
 class ProcessEngine:
@@ -80,8 +80,8 @@ class ProcessEngine:
 
     Requests wait while it loads. If it dies, or does not answer in time and is ended for that, it is started again,
     after a pause that doubles, and requests answer `Reason.ENGINE` meanwhile; an answer makes good for all deaths
-    before. After `unload_after_s` idle seconds (0 is never) the process is ended, and started again by the next
-    request.
+    before. After `unload_after_s` idle seconds (0 is never) the process is let go of, and ends if nobody else wants
+    it; the next request starts or joins one again.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class ProcessEngine:
                 self.on_state(EngineState.STARTING, "")
                 ended = await self._run_once()
                 if ended is _End.LEFT:
-                    log.info("the engine has left with the server that had started it")
+                    log.info("the engine that another server had started has left")
                     if self._was_asked_lately():
                         continue
                     self._wanted.clear()
@@ -253,9 +253,7 @@ class ProcessEngine:
             if gone.done():
                 self._wanted.set()
                 return False
-            if not self._is_idle() or self._link is None or await self._source.others_ask(self._link):
-                continue
-            if self._is_idle():  # still
+            if self._is_idle():
                 return True
 
     def _was_asked_lately(self) -> bool:

@@ -45,17 +45,6 @@ class EngineLink:
         """Tell the engine that a document was closed."""
         _raise_error(await self._post("/v1/close", json.dumps({"document": document}).encode()))
 
-    async def completed(self) -> int:
-        """How many requests of all clients it has answered or works on."""
-        import aiohttp
-
-        try:
-            async with self._session.get("http://engine/v1/health") as response:
-                health = await response.json()
-                return int(health["completed"]) + int(health["busy"]) + int(health["waiting"])
-        except (aiohttp.ClientError, OSError, ValueError, KeyError, TypeError) as error:
-            raise LostError(f"The engine does not answer ({type(error).__name__}).") from error
-
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()

@@ -1,8 +1,9 @@
 """One engine for all servers of a user that want the same one: who starts it, and how the others find it.
 
 The server that holds a place's lock starts the engine and writes down where it listens; the others read that and join
-it. The lock is the system's, so it is free as soon as its holder is gone, however that went. An engine ends with the
-server that has started it; one of the others starts the next. Knows processes and files, no requests.
+it. The lock is the system's, so it is free as soon as its holder is gone, however that went. An engine goes on as long
+as one of its servers wants it: the one that has started it holds its standard input, each other one a connection.
+Knows processes and files, no requests.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -22,6 +24,7 @@ import psutil
 from remask.contract.places import config_dir, runtime_dir
 from remask.lsp_server.version import own_version
 
+JOINS_WITHIN_S = 5.0  # it answers at once
 LOOK_AGAIN_S = 0.1  # for an engine that another server is starting
 WATCH_S = 1.0  # between two looks at whether another server's engine still runs; a request that fails looks at once
 
@@ -32,24 +35,29 @@ class Place:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._lock: IO[str] | None = None
-        self._note = Path()  # of the run that was last begun
+        self.note = Path()  # of the run that was last begun
 
     def take(self) -> bool:
         """Whether it is this server that has to start the engine, from now until `leave`."""
         if self._lock is not None:
             return True
-        self._note = runtime_dir() / f"engine-{self._key()}.json"
-        path = self._note.with_suffix(".lock")
+        self.note = runtime_dir() / f"engine-{self._key()}.json"
+        path = self.note.with_suffix(".lock")
         lock = path.open("a")
+        is_ours = False
         try:
-            if _locks(lock) and _is_at(lock, path):
-                self._note.unlink(missing_ok=True)  # a holder that died has left it; its number may be another's now
+            is_ours = _locks(lock) and _is_at(lock, path)
+            # The engine that a note tells of goes on without whoever has started it.
+            if is_ours and self.find() is None:
+                self.note.unlink(missing_ok=True)  # a holder that died has left it; its number may be another's now
                 self._lock = lock
         except OSError:
             path.unlink(missing_ok=True)
             raise
         finally:
             if self._lock is None:
+                if is_ours:
+                    path.unlink(missing_ok=True)
                 lock.close()
         return self._lock is not None
 
@@ -58,10 +66,10 @@ class Place:
         values: dict[str, str | int] = {"socket": socket, "pid": pid}
         if loading:
             values["loading_for"] = os.getpid()
-        new = self._note.with_suffix(f".{os.getpid()}")
+        new = self.note.with_suffix(f".{os.getpid()}")
         try:
             new.write_text(json.dumps(values), "utf-8")
-            new.replace(self._note)
+            new.replace(self.note)
         finally:
             new.unlink(missing_ok=True)
 
@@ -70,7 +78,7 @@ class Place:
         engine, loading_for = self._read()
         if engine is None or loading_for is not None:
             return None
-        return engine if engine.runs and Path(engine.socket).is_socket() else None
+        return engine if engine.runs and _listens(engine.socket) else None
 
     def is_loading(self) -> bool:
         """Whether another server's engine loads, and that server is there to say when it is ready."""
@@ -80,18 +88,19 @@ class Place:
     def _read(self) -> tuple[JoinedEngine | None, int | None]:
         """What the note says, if that is about a process: the engine, and whom it loads for."""
         try:
-            values = json.loads(self._note.read_text("utf-8"))
+            values = json.loads(self.note.read_text("utf-8"))
             loading_for = int(values["loading_for"]) if "loading_for" in values else None
             return JoinedEngine(str(values["socket"]), int(values["pid"])), loading_for
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, psutil.Error):
             return None, None
 
-    def leave(self) -> None:
-        """Let another server start the next engine."""
+    def leave(self, *, stays: bool = False) -> None:
+        """Let another server start the next engine; `stays` if there is one still, which is to be found."""
         if self._lock is not None:
             with contextlib.suppress(OSError):
-                self._note.unlink(missing_ok=True)
-                self._note.with_suffix(".lock").unlink(missing_ok=True)
+                if not stays:
+                    self.note.unlink(missing_ok=True)
+                self.note.with_suffix(".lock").unlink(missing_ok=True)
             self._lock.close()
             self._lock = None
 
@@ -109,14 +118,32 @@ class Place:
 
 
 class JoinedEngine:
-    """A run of the engine that another server has started; like an EngineChild, but that it is not ours to end."""
+    """A run of the engine that another server has started; like an EngineChild, but that it is not ours to end.
 
-    def __init__(self, socket: str, pid: int) -> None:
-        self.socket = socket
+    After `join` it goes on until `stop`, whatever becomes of that server.
+    """
+
+    def __init__(self, path: str, pid: int) -> None:
+        self.socket = path
         self.pid: int | None = pid
         self._process = psutil.Process(pid)  # knows it from a later one with this number
         self._turned_away = False
         self._wake = asyncio.Event()
+        self._hold: asyncio.StreamWriter | None = None
+
+    async def join(self) -> bool:
+        """Let it stay for us; False where it leaves just now, or does not answer."""
+        try:
+            async with asyncio.timeout(JOINS_WITHIN_S):
+                reader, self._hold = await asyncio.open_unix_connection(self.socket)
+                self._hold.write(b"GET /v1/stay HTTP/1.1\r\nHost: engine\r\n\r\n")
+                head = await reader.readuntil(b"\r\n\r\n")
+        except (OSError, EOFError, ValueError, TimeoutError):
+            head = b""
+        if head.split(b" ")[1:2] != [b"200"]:
+            await self.stop()
+            return False
+        return True
 
     @property
     def runs(self) -> bool:
@@ -142,8 +169,12 @@ class JoinedEngine:
         self._turned_away = True
         self._wake.set()
 
-    async def stop(self) -> None:
-        """Nothing is ours to end."""
+    async def stop(self) -> bool:
+        """Want it no more. True, since whether it ends then is not ours to say."""
+        if self._hold is not None:
+            self._hold.close()
+            self._hold = None
+        return True
 
 
 def can_share() -> bool:
@@ -163,6 +194,19 @@ def _locks(file: IO[str]) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    return True
+
+
+def _listens(path: str) -> bool:
+    """Whether somebody listens on a socket, or may."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(0.2)
+        try:
+            probe.connect(path)
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
     return True
 
 

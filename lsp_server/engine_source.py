@@ -11,9 +11,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from remask.contract.errors import EngineError, StorageError
+from remask.contract.errors import StorageError
 from remask.lsp_server.engine_child import READY_WITHIN_S, EngineChild
-from remask.lsp_server.engine_link import EngineLink
 from remask.lsp_server.engine_share import LOOK_AGAIN_S, JoinedEngine, Place
 
 log = logging.getLogger(__name__)
@@ -21,7 +20,6 @@ log = logging.getLogger(__name__)
 Run = EngineChild | JoinedEngine
 LEAVES_WITHIN_S = 1.0  # from its socket's end to its own
 QUIET_LOOKS = 50  # for another's engine, one after the other, while nothing shows that one is on its way; about 5 s
-TELLS_WITHIN_S = 5.0  # how much it has done; it knows at once
 
 
 class EngineSource:
@@ -32,7 +30,6 @@ class EngineSource:
         self.run: Run | None = None
         self._place = place
         self._over = asyncio.Event()  # the run has been let go of
-        self._completed = -1  # requests of all servers, at the last look
 
     @property
     def is_others(self) -> bool:
@@ -47,18 +44,20 @@ class EngineSource:
             self.run = joined
             return joined
         self.run = child = EngineChild(self.command)
-        await child.start(lambda: self._publish(child, loading=True))
+        note = self._place.note if self._place is not None else None
+        await child.start(lambda: self._publish(child, loading=True), note)
         self._publish(child, loading=False)
         return child
 
     async def end(self) -> None:
-        """End the run if it is ours, else turn away from it; fine if there is none, and after it was cut short."""
+        """Let go of the run: it ends if nobody else wants it. Fine if there is none, and after it was cut short."""
+        stays = False
         if self.run is not None:
-            await self.run.stop()
+            stays = await self.run.stop()
             self.run = None
         self._over.set()
         if self._place is not None:
-            self._place.leave()
+            self._place.leave(stays=stays)
 
     async def has_left(self, run: Run | None) -> bool:
         """Whether a run that does not answer was another server's and ends; returns when the next may be waited for."""
@@ -80,21 +79,6 @@ class EngineSource:
             self._place.leave()
         self._place = None
 
-    async def others_ask(self, link: EngineLink) -> bool:
-        """Whether anybody has asked our run for anything since the last look; nobody does if it is not shared.
-
-        False where the run does not tell, so that one that hangs is put away like any other.
-        """
-        if self._place is None or self.is_others:
-            return False
-        before = self._completed
-        try:
-            async with asyncio.timeout(TELLS_WITHIN_S):
-                self._completed = await link.completed()
-        except (EngineError, TimeoutError):
-            return False
-        return self._completed != before
-
     async def _joined(self) -> JoinedEngine | None:
         """The run of another server, once it is ready; None where we have to start one.
 
@@ -105,7 +89,7 @@ class EngineSource:
             async with asyncio.timeout(READY_WITHIN_S):
                 while self._place is not None and not self._place.take():
                     joined = self._place.find()
-                    if joined is not None:
+                    if joined is not None and await joined.join():
                         log.info("the engine of another server is ready")
                         return joined
                     quiet = 0 if self._place.is_loading() else quiet + 1

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return Engine.load(given)
 
-    return serve(options.socket, load)
+    return serve(options.socket, load, options.shared_as)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -38,6 +38,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Serve one model on a local socket until standard input ends.",
     )
     parser.add_argument("--socket", type=Path, required=True, help="where to listen")
+    parser.add_argument("--shared-as", type=Path, help="a file that tells others of it; removed at its end")
     parser.add_argument("--model", type=Path, help="a checkpoint's folder (default: the one that ships with Remask)")
     parser.add_argument("--adapter", type=Path, help="a folder with a LoRA adapter that is merged into it")
     parser.add_argument("--steer", action="append", default=[], help="a steering vector: its file, or FILE:strength")

@@ -1,9 +1,11 @@
-"""The engine's HTTP face: three routes on a local socket. Knows messages and errors, never the model.
+"""The engine's HTTP face: four routes on a local socket. Knows messages and errors, never the model.
 
 POST /v1/complete   a CompletionRequest  ->  a CompletionResult; with ?drafts=1 one JSON object a line: {"draft": text}
                     while it is being written, then {"result": CompletionResult} or {"error": ...}
 POST /v1/close      {"document": name}   ->  {}; what was read of the document goes to disk, and out of memory
 GET  /v1/health     what runs here and how busy it is
+GET  /v1/stay       headers, and then nothing: as long as the connection is open the engine does not leave with the
+                    process that has started it
 
 Every error is `{"error": {"kind", "message", "advice"}}`. Closing the connection cancels the request.
 """
@@ -21,6 +23,7 @@ from aiohttp import web
 
 from remask.contract.errors import EngineError, InputError, RemaskError, StorageError
 from remask.contract.messages import MAX_DOCUMENT_BYTES, CompletionRequest
+from remask.engine.service.guests import Guests
 from remask.engine.service.worker import ModelWorker
 
 log = logging.getLogger(__name__)
@@ -31,8 +34,12 @@ MAX_BODY_BYTES = 6 * MAX_DOCUMENT_BYTES + 65_536
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def make_app(worker: ModelWorker, description: Mapping[str, Any]) -> web.Application:
-    """The application around a started worker; `description` is what its model said of itself."""
+def make_app(worker: ModelWorker, description: Mapping[str, Any], guests: Guests | None = None) -> web.Application:
+    """The application around a started worker; `description` is what its model said of itself.
+
+    It counts in `guests` who wants the engine to stay.
+    """
+    guests = Guests() if guests is None else guests
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[_errors_as_json])
 
     async def complete(request: web.Request) -> web.StreamResponse:
@@ -56,13 +63,22 @@ def make_app(worker: ModelWorker, description: Mapping[str, Any]) -> web.Applica
                 "completed": worker.completed,
                 "skipped": worker.skipped,
                 "saved": worker.saved,
+                "guests": len(guests),
                 **description,
             }
         )
 
+    async def stay(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        with guests.one_more():
+            await response.prepare(request)
+            await asyncio.Event().wait()  # until the connection is closed, or the engine leaves
+        return response
+
     app.router.add_post("/v1/complete", complete)
     app.router.add_post("/v1/close", close)
     app.router.add_get("/v1/health", health)
+    app.router.add_get("/v1/stay", stay)
     return app
 
 

@@ -1,7 +1,8 @@
 """The life of the engine process: load, bind, say so, serve, leave. Knows sockets and signals, never the model.
 
 It lives as long as its standard input stays open. Whoever started it holds the other end, so the system closes
-it when that process dies in whatever way, and no engine is left behind.
+it when that process dies in whatever way, and no engine is left behind. Where others use it then (see guests) it says
+so and goes on until the last of them is gone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import IO, Any
 
 from remask.contract.errors import EngineError, RemaskError, StorageError
 from remask.engine.service.completer import Completer
+from remask.engine.service.guests import Guests
 
 log = logging.getLogger(__name__)
 
@@ -29,26 +31,62 @@ GRACE_S = 0.5  # from the wish to leave to os._exit
 STALE_AFTER_S = 10.0  # a socket this old that nobody listens on belongs to the dead
 
 
-def serve(path: Path, load: Callable[[], Completer]) -> int:
+def serve(path: Path, load: Callable[[], Completer], note: Path | None = None) -> int:
     """Load the engine, serve it on the socket at `path`, and return the exit code when asked to leave.
 
-    Writes one JSON line to standard output: `{"ready": true, ...}` or `{"error": {...}}`. Afterwards nothing but
-    that line has been written there: descriptor 1 is turned to standard error, for libraries that print.
+    Writes one JSON line to standard output: `{"ready": true, ...}` or `{"error": {...}}`; and `{"stays": true}` when
+    standard input ends and it goes on for others. Nothing else is written there: descriptor 1 is turned to standard
+    error, for libraries that print. `note` is where others find the engine; it is removed when that is over.
     """
-    leaving = threading.Event()
-    threading.Thread(target=_leave_with_parent, args=(path, leaving), name="parent", daemon=True).start()
+    life = _Life(path, note)
     with _claim_stdout() as answer:
+        threading.Thread(target=life.wait_for_parent, args=(answer,), name="parent", daemon=True).start()
         try:
-            return asyncio.run(_serve(path, load, answer, leaving))
+            return asyncio.run(_serve(life, load, answer))
         except RemaskError as error:
             return _refuse(answer, error)
         except Exception as error:
             return _refuse(answer, EngineError(f"The engine could not start: {error}."))
         finally:
-            path.unlink(missing_ok=True)
+            life.leave_no_trace()
 
 
-async def _serve(path: Path, load: Callable[[], Completer], answer: IO[str], leaving: threading.Event) -> int:
+class _Life:
+    """What the process leaves behind, and when it ends; `leaving` is set when it has to."""
+
+    def __init__(self, path: Path, note: Path | None) -> None:
+        self.path = path
+        self.guests = Guests()
+        self.leaving = threading.Event()
+        self._note = note
+
+    def wait_for_parent(self, answer: IO[str]) -> None:
+        """Wait for the end of standard input and of all guests, then leave: kindly at first, at once after a while."""
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(0, 4096):
+                pass
+        if self.guests:
+            _say(answer, {"stays": True})
+            self.guests.wait_for_none()
+        self.leaving.set()
+        time.sleep(GRACE_S)
+        self.leave_no_trace()
+        os._exit(0)
+
+    def be_found_no_more(self) -> None:
+        """Remove the note while the socket is open still: who finds none of both may write another note."""
+        if self._note is not None:
+            with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+                if json.loads(self._note.read_text("utf-8")).get("pid") == os.getpid():
+                    self._note.unlink()
+
+    def leave_no_trace(self) -> None:
+        """Remove the note and the socket."""
+        self.be_found_no_more()
+        self.path.unlink(missing_ok=True)
+
+
+async def _serve(life: _Life, load: Callable[[], Completer], answer: IO[str]) -> int:
     from aiohttp import web
 
     from remask.engine.service.app import make_app
@@ -56,21 +94,25 @@ async def _serve(path: Path, load: Callable[[], Completer], answer: IO[str], lea
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    _on_leaving(loop, stop, leaving)
-    remove_stale_sockets(path.parent)
+    _on_leaving(loop, stop, life.leaving)
+    remove_stale_sockets(life.path.parent)
     worker = ModelWorker(load)
     description = await _first(worker.start(), stop)
     if description is None:
         return 0
     runner = web.AppRunner(
-        make_app(worker, description), handler_cancellation=True, access_log=None, shutdown_timeout=GRACE_S / 4
+        make_app(worker, description, life.guests),
+        handler_cancellation=True,
+        access_log=None,
+        shutdown_timeout=GRACE_S / 4,
     )
     await runner.setup()
     try:
-        await _bind(runner, path)
-        _say(answer, {"ready": True, "pid": os.getpid(), "socket": str(path), **description})
+        await _bind(runner, life.path)
+        _say(answer, {"ready": True, "pid": os.getpid(), "socket": str(life.path), **description})
         await stop.wait()
     finally:
+        life.be_found_no_more()
         worker.stop()
         saving = asyncio.ensure_future(worker.stopped(GRACE_S))
         with contextlib.suppress(TimeoutError):
@@ -138,17 +180,6 @@ def _on_leaving(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, leaving: t
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError, ValueError):  # no such handlers on Windows
             loop.add_signal_handler(number, stop.set)
-
-
-def _leave_with_parent(path: Path, leaving: threading.Event) -> None:
-    """Wait for the end of standard input, then leave: kindly at first, at once after the grace period."""
-    with contextlib.suppress(OSError, ValueError):
-        while os.read(0, 4096):
-            pass
-    leaving.set()
-    time.sleep(GRACE_S)
-    path.unlink(missing_ok=True)
-    os._exit(0)
 
 
 def _claim_stdout() -> IO[str]:

@@ -85,9 +85,10 @@ def load(options: argparse.Namespace) -> ScriptedCompleter:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--socket", type=Path)
+    parser.add_argument("--shared-as", type=Path)
     parser.add_argument("--broken", action="store_true")
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--once", type=Path)
     parser.add_argument("--note", type=Path)
     options = parser.parse_args()
-    leave(serve(options.socket, lambda: load(options)))
+    leave(serve(options.socket, lambda: load(options), options.shared_as))

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -21,13 +22,24 @@ def left_in(folder: Path) -> list[Path]:
     return [*folder.glob("engine-*")]
 
 
-def listening(folder: Path) -> Path:
+@pytest.fixture
+def listener(runtime_dir: Path) -> Iterator[Path]:
+    """A socket that somebody listens on."""
+    runtime_dir.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(folder / "other.sock"))
-    return folder / "other.sock"
+        one.bind(str(runtime_dir / "other.sock"))
+        one.listen()
+        yield runtime_dir / "other.sock"
 
 
-def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
+def bound(path: Path) -> Path:
+    """A socket whose process has died."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+    return path
+
+
+def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path, listener: Path) -> None:
     first, second = Place(["x"]), Place(["x"])
     assert first.take()
     assert not second.take()
@@ -39,10 +51,13 @@ def test_what_is_left_of_the_dead_is_no_engine(runtime_dir: Path) -> None:
     for nonsense in (*odd, '{"socket": "x", "pid": 99999999}', '{"socket": 1, "pid": "x"}'):
         note.write_text(nonsense)
         assert second.find() is None
-    note.write_text(json.dumps({"socket": str(listening(runtime_dir)), "pid": os.getpid()}))
+    note.write_text(json.dumps({"socket": str(listener), "pid": os.getpid()}))
     assert second.find() is not None, "it runs and listens"
     assert first._lock is not None
-    first._lock.close()  # as the system does for a dead server; its number may be that of another process now
+    first._lock.close()  # as the system does for a dead server
+    assert not second.take(), "its engine goes on"
+    note.write_text(json.dumps({"socket": str(bound(runtime_dir / "dead.sock")), "pid": os.getpid()}))
+    assert second.find() is None, "its number is that of another process now"
     assert second.take()
     assert Place(["x"]).take() is False
     assert second.find() is None
@@ -85,16 +100,16 @@ def test_a_note_that_cannot_be_written_leaves_nothing(runtime_dir: Path, monkeyp
     assert not left_in(runtime_dir)
 
 
-def test_only_a_server_that_is_awake_loads_an_engine(runtime_dir: Path, sleeper: psutil.Popen) -> None:
+def test_only_a_server_that_is_awake_loads_an_engine(listener: Path, sleeper: psutil.Popen) -> None:
     owner, guest = Place(["x"]), Place(["x"])
     assert owner.take()
     assert not guest.take()
     assert not guest.is_loading(), "nothing says so"
-    socket = str(listening(runtime_dir))
+    socket = str(listener)
     owner.publish(socket, os.getpid(), loading=True)
     assert guest.is_loading()
     assert guest.find() is None, "it is not ready"
-    (note,) = runtime_dir.glob("*.json")
+    (note,) = listener.parent.glob("*.json")
     for nonsense in ("x", None, -1, 10**30, 99_999_999, [1]):
         note.write_text(json.dumps({"socket": socket, "pid": os.getpid(), "loading_for": nonsense}))
         assert not guest.is_loading()

@@ -26,6 +26,10 @@ def sockets(folder: Path) -> list[Path]:
     return list(folder.glob("*.sock"))
 
 
+def notes(folder: Path) -> list[Path]:
+    return list(folder.glob("engine-*.json"))
+
+
 async def started(connect: Any, document: str = "x = ", *arguments: str, ready: bool = True) -> Any:
     client = await connect("--process", *arguments)
     await client.initialize()
@@ -119,8 +123,8 @@ async def test_both_die_when_the_editors_pipe_closes(connect: Any, runtime_dir: 
     assert await all_gone(tree, 2.0)
 
 
-@pytest.mark.parametrize("end", ["kill", "shut_down"])
-async def test_another_server_takes_over_when_the_one_that_started_the_engine_ends(
+@pytest.mark.parametrize("end", ["kill", "exit", "end_input"])
+async def test_the_engine_goes_on_for_another_server_however_the_one_ends_that_has_started_it(
     connect: Any, runtime_dir: Path, end: str
 ) -> None:
     """Report 28."""
@@ -130,15 +134,32 @@ async def test_another_server_takes_over_when_the_one_that_started_the_engine_en
         client.open(URI, "x = ")
         await client.until(lambda client=client: "is ready" in client.log)
         assert only_item(await client.complete(URI, 0, 4))[0] == "pass"
-    tree = first.tree()
-    assert (len(tree), len(second.tree())) == (2, 1), "one engine for both"
+    server, engine = first.tree()
+    assert len(second.tree()) == 1, "one engine for both"
+    begun = time.perf_counter()
     if end == "kill":
         first.process.kill()
+    elif end == "end_input":
+        first.end_input()
     else:
-        await first.shut_down()
-    assert await all_gone(tree)
-    await second.until(lambda: "has left" in second.log and "the engine is ready" in second.log)
+        first.notify("exit")
+    await first.ended()
+    assert time.perf_counter() - begun < 1.0
+    assert engine.is_running()
     assert only_item(await second.complete(URI, 0, 4, triggerKind=1))[0] == "pass"
-    assert len(second.tree()) == 2
+    assert len(second.tree()) == 1, "it has started none of its own"
     assert await second.shut_down() == 0
+    assert await all_gone([server, engine])
     assert not sockets(runtime_dir)
+    assert not notes(runtime_dir)
+
+
+async def test_an_editor_that_waits_for_the_end_of_the_log_does_not_wait_for_a_shared_engine(connect: Any) -> None:
+    """The engine writes its log to the server that has started it, and to nobody when that is gone."""
+    first, second = await connect("--shared"), await connect("--shared")
+    for client in (first, second):
+        await client.initialize()
+        await client.until(lambda client=client: "is ready" in client.log)
+    await first.shut_down()
+    await asyncio.wait_for(first.tasks[-1], 5)
+    assert second.tree()

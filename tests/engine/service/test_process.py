@@ -81,6 +81,39 @@ def test_the_end_of_its_input_ends_it_while_it_loads(service: Service) -> None:
     assert service.process.wait(10) == 0
 
 
+def test_it_goes_on_while_somebody_else_wants_it_to_and_leaves_nothing(tmp_path: Path) -> None:
+    note = tmp_path / "note.json"
+    service = Service(tmp_path, "--shared-as", str(note))
+    try:
+        note.write_text(json.dumps({"pid": service.line()["pid"]}))
+        with socket.socket(socket.AF_UNIX) as guest:
+            guest.connect(str(service.socket))
+            guest.sendall(b"GET /v1/stay HTTP/1.1\r\nHost: engine\r\n\r\n")
+            assert guest.recv(1_000).startswith(b"HTTP/1.1 200 ")
+            service.end_input()
+            assert service.line() == {"stays": True}
+            assert note.exists()
+        assert service.process.wait(20) == 0
+        assert not note.exists()
+        assert not service.socket.exists()
+    finally:
+        service.close()
+
+
+def test_a_note_about_another_process_is_not_its_own_to_remove(tmp_path: Path) -> None:
+    note = tmp_path / "note.json"
+    service = Service(tmp_path, "--shared-as", str(note))
+    try:
+        assert service.line()["ready"]
+        for text in ('{"pid": 1}', "nonsense", "[]"):
+            note.write_text(text)
+        service.end_input()
+        assert service.process.wait(20) == 0
+        assert note.exists()
+    finally:
+        service.close()
+
+
 async def test_the_end_of_its_input_ends_it_while_the_model_hears_nothing(tmp_path: Path) -> None:
     service = await asyncio.to_thread(Service, tmp_path)
     try:
