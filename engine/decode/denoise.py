@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from remask.engine.control.penalties import repeated
 from remask.engine.decode.canvas import Canvas, first_window, resize
 from remask.engine.decode.commit import Look, Stability, chosen, credited, default_steps, falling
 from remask.engine.decode.policy import Commit, Policy
 from remask.engine.decode.remask import MOST_EXTRA, Finding, Removal
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose, entropy
+from remask.engine.models.transformer import Confidence
 
 if TYPE_CHECKING:
     from remask.engine.decode.regimes.base import Reader
@@ -102,21 +104,10 @@ def step(
     """One denoising pass: predict the open positions, commit those that are sure, at least one; or all of them."""
     policy = request.policy
     progress = progress or Progress(policy, 1, len(canvas))
-    scores, now = _predicted(reader, request, canvas)
-    if policy.commit is Commit.CREDIT:
-        scores = progress.credited(scores, canvas.open)
-    # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
-    drawn = request.temperature > 0 and not policy.verifies
-    temperature = falling(policy.temperature, progress.step, progress.steps) if drawn else 0.0
-    places = (canvas.open.nonzero()[:, 0] + len(request.written)).tolist()
-    if request.remasker is not None and request.remasker.forbidden:
-        scores = _without(scores, canvas, request.remasker.forbidden)
-    tokens, sure = choose(scores, temperature, request.seeds(places, draw=request.forwards))  # [R] each
-    predicted, probability = canvas.tokens.clone(), canvas.confidence.clone()
-    predicted[canvas.open], probability[canvas.open] = tokens.cpu(), sure.cpu()
-    spread = torch.zeros(len(canvas))
-    if policy.commit is Commit.ENTROPY or progress.stability:
-        spread[canvas.open] = entropy(scores).cpu()
+    confidence, now = _looked(reader, request, canvas, progress)
+    predicted, probability, spread = canvas.tokens.clone(), canvas.confidence.clone(), torch.zeros(len(canvas))
+    for whole, part in zip((predicted, probability, spread), confidence, strict=True):
+        whole[canvas.open] = part
     window = first_window(canvas.open, reader.spec.sub_block, start=len(request.pending))
     look = Look(probability, spread, window, progress.step, progress.steps)
     calm = progress.stability and progress.stability.reached(predicted, float(spread[canvas.open].mean()))
@@ -147,6 +138,35 @@ def review(reader: Reader, request: Request, canvas: Canvas) -> None:
     _remask(request, canvas, best, None)
 
 
+def _looked(reader: Reader, request: Request, canvas: Canvas, progress: Progress) -> tuple[Confidence, Tensor | None]:
+    """What a pass says of the open positions [R], and what it now says of committed ones (see `_predicted`).
+
+    Entropies are 0 where nothing asks for them. Where a card needs no scores for that, it makes none.
+    """
+    policy, remasker = request.policy, request.remasker
+    # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
+    drawn = request.temperature > 0 and not policy.verifies
+    judged = remasker is not None and (bool(remasker.forbidden) or remasker.falling is not None)
+    if not (drawn or judged or policy.commit is Commit.CREDIT) and fuses(reader):
+        return reader.sure(request, canvas), None
+    scores, now = _predicted(reader, request, canvas)
+    if policy.commit is Commit.CREDIT:
+        scores = progress.credited(scores, canvas.open)
+    temperature = falling(policy.temperature, progress.step, progress.steps) if drawn else 0.0
+    places = (canvas.open.nonzero()[:, 0] + len(request.written)).tolist()
+    if remasker is not None and remasker.forbidden:
+        scores = _without(scores, canvas, remasker.forbidden)
+    scores = _penalised(request, canvas, scores)
+    tokens, sure = choose(scores, temperature, request.seeds(places, draw=request.forwards))  # [R] each
+    wanted = policy.commit is Commit.ENTROPY or progress.stability is not None
+    return Confidence(tokens, sure, entropy(scores) if wanted else torch.zeros_like(sure)).on_cpu(), now
+
+
+def fuses(reader: Reader) -> bool:
+    """Whether confidence is made without scores: on a card, where the regime's scores are those of its states."""
+    return reader.plain and reader.transformer.device.type == "cuda"
+
+
 def _predicted(reader: Reader, request: Request, canvas: Canvas) -> tuple[Tensor, Tensor | None]:
     """Scores of the open positions [R, vocab]; where lost confidence is judged, also each committed token's p [B] now.
 
@@ -159,6 +179,16 @@ def _predicted(reader: Reader, request: Request, canvas: Canvas) -> tuple[Tensor
     wanted = held | canvas.open
     scores = reader.predict(request, canvas, wanted)
     return scores[canvas.open[wanted].to(scores.device)], _own(scores, held, canvas)
+
+
+def _penalised(request: Request, canvas: Canvas, scores: Tensor) -> Tensor:
+    """Scores [R, vocab] of the open positions, less for tokens that are written or committed before each."""
+    if request.policy.repetition == 1.0:
+        return scores
+    filled, open_ = canvas.filled(), canvas.open.tolist()
+    known = [[t for t, o in zip(filled[:place], open_, strict=False) if not o] for place in range(len(filled))]
+    earlier = [[*request.written, *known[place]] for place, o in enumerate(open_) if o]
+    return repeated(scores, earlier, request.policy.repetition)
 
 
 def _own(scores: Tensor, held: Tensor, canvas: Canvas) -> Tensor:

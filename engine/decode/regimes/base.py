@@ -12,15 +12,17 @@ import torch
 from torch import Tensor
 
 from remask.contract.messages import PromptCounts
+from remask.engine.control.penalties import repeated
 from remask.engine.decode.accept import accepted, log_probability
 from remask.engine.decode.canvas import Canvas
+from remask.engine.decode.contrast import Contrast
 from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
 from remask.engine.decode.tree import Tree
 from remask.engine.judge.corrector import Corrector
 from remask.engine.models.model import Model
-from remask.engine.models.transformer import Pass, Taps
+from remask.engine.models.transformer import Confidence, Pass, Taps
 from remask.engine.prompt import Prompt
 
 LEAST = 1e-9  # a probability whose logarithm is still finite
@@ -36,10 +38,11 @@ Source: TiDAR (Liu et al. 2025).
 class Reader(ABC):
     """How one regime reads. `one_canvas`: the hole is one canvas, and full when that is resolved.
 
-    `rescores`: a denoising pass can score committed tokens, too.
+    `rescores`: a denoising pass can score committed tokens, too. `plain`: scores are those of its `states`.
     """
 
     one_canvas = False
+    plain = True
     rescores = True
 
     def __init__(self, model: Model) -> None:
@@ -60,12 +63,20 @@ class Reader(ABC):
         """A fresh canvas of about `size` positions behind the pending tokens."""
         return Canvas(size, self.spec.mask_id)
 
-    @abstractmethod
     def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """One denoising pass: scores of the `wanted` positions ([B] bool, by default the open ones) in order.
 
         [R, vocab] float32. Committed positions are wanted only where `rescored` says that they can be scored.
         """
+        return self.scores(self.states(request, canvas, wanted))
+
+    def states(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
+        """The same pass, up to the hidden states [R, width] that the scores are made of; where a regime is `plain`."""
+        raise NotImplementedError
+
+    def sure(self, request: Request, canvas: Canvas) -> Confidence:
+        """The same pass: the best token of each open position and how sure it is, on the CPU, by one transfer."""
+        return self.transformer.confidence(self.states(request, canvas), self._never).on_cpu()
 
     def rescored(self, request: Request, canvas: Canvas) -> Tensor:
         """The committed positions whose tokens a denoising pass scores as well as the open ones: [B] bool."""
@@ -100,10 +111,8 @@ class Reader(ABC):
         masks = [len(tree) + row for row in masked_rows(branches)]
         scores = self.scores(hidden[[*range(tree.root, len(tree)), *masks]])  # all in one: the head's weights are many
         drafted = scores[len(tree) - tree.root :].argmax(-1).tolist()
-        scores = scores[: len(tree) - tree.root]
-        first = len(request.written) - tree.root
-        seeds = request.seeds(first + depth for depth in tree.depths[tree.root :])
-        chosen, probability = choose(scores, request.temperature, seeds)
+        scores = self._penalised(request, tree, scores[: len(tree) - tree.root])
+        chosen, probability = self._chosen(request, tree, hidden, scores)
         own = chosen.tolist()  # own[i] follows row root + i
         if others:
             way = tree.walk(own)
@@ -115,12 +124,35 @@ class Reader(ABC):
         request.sureness += log_probability(written, [own[row] for row in rows], scores[rows], sure)
         if request.doubter is not None:
             request.doubter.read(way, scores[rows], written)
+        if request.contrast is not None:
+            request.contrast.keep(way, tree.root)
         kept = sum(row < tree.trunk for row in way)
         session.keep(tree.tokens[: tree.root + kept])
         request.pending = written[kept - 1 :]
         request.hidden = hidden[[*range(tree.root), *way]]
         request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])]
         return written
+
+    def _penalised(self, request: Request, tree: Tree, scores: Tensor) -> Tensor:
+        """Scores [n, vocab] of the tree's rows from the root on, less for what is written before each row's place."""
+        if request.policy.repetition == 1.0:
+            return scores
+        rows = range(tree.root, len(tree))
+        return repeated(
+            scores, [[*request.written, *tree.behind_root(row)] for row in rows], request.policy.repetition
+        )
+
+    def _chosen(self, request: Request, tree: Tree, hidden: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The pass's own token behind each row of the tree from the root on, and its probability: [n] each."""
+        first = len(request.written) - tree.root
+        seeds = request.seeds(first + depth for depth in tree.depths[tree.root :])
+        chosen, probability = choose(scores, request.temperature, seeds)
+        if request.policy.contrast == 0.0 or request.temperature > 0:  # what is drawn varies by itself
+            return chosen, probability
+        if request.contrast is None:
+            request.contrast = Contrast()
+        chosen = request.contrast.choose(self, request, tree, hidden, scores)
+        return chosen, scores.softmax(-1).gather(-1, chosen[:, None])[:, 0]
 
     def _reading_of(self, tree: Tree, request: Request, draft: list[int], branches: Branches) -> Pass:
         if len(tree) == tree.trunk:

@@ -26,6 +26,7 @@ class BidirectionalReader(Reader):
     """`request.pending` is all that stands before the hole, `request.after` all that stands behind it."""
 
     one_canvas = True
+    plain = False
 
     def prepare(self, request: Request, prompt: Prompt, cancelled: Callable[[], bool]) -> PromptCounts:
         """Nothing can be read ahead; every pass reads everything."""

@@ -53,10 +53,10 @@ class BlockCausalReader(Reader):
             canvas.commit(torch.full_like(canvas.tokens, request.following), torch.ones(len(canvas)), first)
         return canvas
 
-    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
+    def states(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """The whole block, both ways; the row of a position, or of the one before it where logits are shifted."""
         hidden = self._block(request, canvas)
-        return self.scores(hidden[places(canvas, wanted) + len(request.pending) - self.spec.shift])
+        return hidden[places(canvas, wanted) + len(request.pending) - self.spec.shift]
 
     def rescored(self, request: Request, canvas: Canvas) -> Tensor:
         """All but a first token that the block before has decided."""

@@ -17,11 +17,11 @@ from remask.engine.models.transformer import Pass, Taps
 class CausalReader(Reader):
     """Every pass starts at the newest known token, whose row predicts the canvas's first position."""
 
-    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
+    def states(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """The row of position i predicts token i + 1, so the canvas's last position is not read."""
         read = [*request.pending, *canvas.filled()[:-1]]
         step = Pass.canvas(read, request.session.cache.length, self.transformer.device)
-        return self.scores(self.forward(request, step)[places(canvas, wanted) + len(request.pending) - 1])
+        return self.forward(request, step)[places(canvas, wanted) + len(request.pending) - 1]
 
     def settle(self, request: Request, canvas: Canvas) -> None:
         """A causal pass that only writes KV, unless one has just judged the canvas."""

@@ -24,7 +24,7 @@ class StrictCausalReader(Reader):
         """None: a committed token's row sees that token, and what is written stays written."""
         return torch.zeros_like(canvas.open)
 
-    def predict(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
+    def states(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """Pending, then resolved, then masks; a mask's row predicts the mask's own position."""
         assert wanted is None, "only masks are predicted"
         session = request.session
@@ -44,7 +44,7 @@ class StrictCausalReader(Reader):
             session.keep(known)
             request.pending = []
             canvas.settled = len(leading)
-        return self.scores(hidden[len(read) - len(masked) :])
+        return hidden[len(read) - len(masked) :]
 
     def settle(self, request: Request, canvas: Canvas) -> None:
         """Nothing to run: what is not written yet is read by the next pass anyway."""

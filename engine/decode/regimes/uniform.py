@@ -28,6 +28,7 @@ class UniformReader(Reader):
     """`request.pending` are known tokens that the encoder reads before the next canvas."""
 
     rescores = False
+    plain = False
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)

@@ -287,3 +287,22 @@ def test_cancelled_inside_a_canvas_leaves_a_usable_session(spec, after):
     decoder.decode(cancelled, OPEN)
     again = run(model, prompt_of(19), policy(0.5), 20, session, prompt_of(4))
     assert again.written == run(model, prompt_of(19), policy(0.5), 20, after=prompt_of(4)).written
+
+
+@pytest.mark.parametrize("spec", [SPEC, *BLOCKED.values(), STRICT], ids=lambda s: f"{s.regime.name.lower()}-{s.shift}")
+def test_confidence_made_without_scores_writes_the_same(spec, monkeypatch):
+    """What a card does, by the reference's formulas."""
+    written, made = [], []
+    for fused in (False, True):
+        model = tiny_model(spec=spec)
+        monkeypatch.setattr("remask.engine.decode.denoise.fuses", lambda _, fused=fused: fused)
+        original = model.transformer.confidence
+        monkeypatch.setattr(model.transformer, "confidence", lambda *a, o=original: made.append(len(a[0])) or o(*a))
+        request = Request(Session(model.transformer.new_cache()), policy(0.3), Budget(20))
+        decoder = Decoder(model)
+        decoder.prepare(request, Prompt(prompt_of(30)))
+        decoder.decode(request, OPEN)
+        written.append((request.written, request.sureness))
+        assert bool(made) is fused
+    assert written[0][0] == written[1][0]
+    torch.testing.assert_close(*(torch.tensor(sureness) for _, sureness in written))

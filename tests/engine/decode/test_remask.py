@@ -131,6 +131,7 @@ class Expanding:
     """A reader that is surest of an expand token at the first position, and takes down what is forbidden."""
 
     spec = replace(SPEC, expand_id=65, delete_id=66)
+    plain = False
 
     def __init__(self):
         self.forbidden = []

@@ -42,6 +42,7 @@ class Told:
     """A reader whose pass n gives, at each position, what `table[n]` says: {position: (token, probability)}."""
 
     spec = SPEC
+    plain = False
 
     def __init__(self, table):
         self.table, self.asked = table, []
@@ -135,6 +136,7 @@ class Noise:
     """A reader that says something else in every pass."""
 
     spec = SPEC
+    plain = False
 
     def __init__(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
