@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-CORRECTOR, STEERS = "remask.corrector", "remask.steers"
+CORRECTOR, DRAFT_HEAD, STEERS = "remask.corrector", "remask.draft-head", "remask.steers"
 """Where options that no command has to name lie in click's context."""
 
 
@@ -28,6 +28,13 @@ def engine_options(command: F) -> F:
             expose_value=False,
             callback=lambda context, _, value: context.meta.update({STEERS: value}),
             help="A steering vector, and how strongly (repeatable).",
+        ),
+        click.option(
+            "--draft-head",
+            type=click.Path(path_type=Path),
+            expose_value=False,
+            callback=lambda context, _, value: context.meta.update({DRAFT_HEAD: value}),
+            help="A draft head's file instead of the one beside the model.",
         ),
         click.option(
             "--corrector",
@@ -61,6 +68,7 @@ def load_engine(model: Path | None, adapter: Path | None, device: str, dtype: st
             model=model,
             adapter=adapter,
             corrector=further.get(CORRECTOR),
+            draft_head=further.get(DRAFT_HEAD),
             steer=tuple(Steer.parse(text) for text in further.get(STEERS, ())),
             device=device,
             dtype=dtype,

@@ -64,13 +64,14 @@ GATE_MS = 1_000  # what judging may take beyond the decoding's deadline
 class EngineOptions:
     """How an engine is made. `model`: a checkpoint folder, the default model where None; `adapter`: one over it.
 
-    `corrector`: a corrector head's file instead of the one beside the adapter or the model. `steer`: vectors that are
-    added to hidden states.
+    `corrector`, `draft_head`: a head's file instead of the one beside the adapter or the model. `steer`: vectors that
+    are added to hidden states.
     """
 
     model: Path | None = None
     adapter: Path | None = None
     corrector: Path | None = None
+    draft_head: Path | None = None
     steer: tuple[Steer, ...] = ()
     device: str = "auto"
     dtype: str = "auto"
@@ -93,7 +94,13 @@ class Engine:
     @classmethod
     def load(cls, options: EngineOptions) -> Engine:
         """Load the model; raises ModelError or InputError. A disk that refuses the cache is only warned of."""
-        model = Model.load(options.model, adapter=options.adapter, device=options.device, dtype=options.dtype)
+        model = Model.load(
+            options.model,
+            adapter=options.adapter,
+            draft_head=options.draft_head,
+            device=options.device,
+            dtype=options.dtype,
+        )
         model = steered(model, options.model, options.adapter, options.steer)
         engine = cls(model, corrector=corrector_for(model, options.model, options.adapter, options.corrector))
         if options.cache:

@@ -74,9 +74,9 @@ class Row:
 
     pass_rate: None where nothing can be run; pass_interval: its 95 % interval. kept_rate: share of all written
     characters that survive in the truth. failures: how many texts failed by what first. tpf: tokens a
-    decoding pass; prompts are counted apart. extra: what drafts cost beside passes, in one-token passes. ms_p50 and
-    ms_p95: a whole task, from text to text. ended: how many texts ended for which reason. same_text: share of texts
-    equal to the first policy's.
+    decoding pass, `extra` being passes, too; prompts are counted apart. extra: what drafts cost beside, in one-token
+    passes. ms_p50 and ms_p95: a whole task, from text to text. ended: how many texts ended for which reason. same_text:
+    share of texts equal to the first policy's.
     """
 
     policy: str
@@ -212,6 +212,7 @@ def summarise(policy: str, scored: Sequence[Scored], first: Sequence[Scored]) ->
     filled = [one.filled for one in scored]
     passed = [one.passed for one in scored if one.passed is not None]
     tokens, forwards = sum(f.tokens for f in filled), sum(f.forwards for f in filled)
+    extra = sum(f.extra for f in filled)
     seconds = sum(f.decode_ms for f in filled) / 1000
     written = sum(len(f.text.rstrip()) for f in filled)
     low, high = interval(sum(passed), len(passed))
@@ -228,8 +229,8 @@ def summarise(policy: str, scored: Sequence[Scored], first: Sequence[Scored]) ->
         failures=dict(sorted(Counter(cause for one in scored if (cause := one.failure)).items())),
         tokens=tokens,
         forwards=forwards,
-        extra=round(sum(f.extra for f in filled), 2),
-        tpf=round(tokens / forwards, 3) if forwards else 0.0,
+        extra=round(extra, 2),
+        tpf=round(tokens / (forwards + extra), 3) if forwards else 0.0,
         tok_s=round(tokens / seconds, 1) if seconds else 0.0,
         prompt_tokens=sum(f.prompt_tokens for f in filled),
         prompt_passes=sum(f.prompt_passes for f in filled),
