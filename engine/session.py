@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from remask.contract.messages import PromptCounts
 from remask.engine.models.kv import KVCache
+from remask.engine.models.memory import smaller
+from remask.engine.models.paged import PagedCache
 from remask.engine.models.transformer import Transformer
 
 PREFILL_CHUNK = 256  # tokens a pass: bounds activations, and cancelling waits for no more than one
@@ -22,6 +24,7 @@ class Session:
     def __init__(self, cache: KVCache) -> None:
         self.cache = cache
         self.tokens: list[int] = []
+        self._chunk = PREFILL_CHUNK  # less once that was too much for the device's memory
 
     def cut_to(self, tokens: list[int], step: int = 1) -> int:
         """Forget everything from the first token that differs from `tokens` on; returns how many stay.
@@ -43,16 +46,19 @@ class Session:
     ) -> PromptCounts:
         """Read `tokens` behind what is held, in chunks; `forward` gets a chunk and its first position.
 
-        A chunk is a whole number of steps. Stops between chunks when cancelled; the session stays usable.
+        A chunk is a whole number of steps, halved where memory is short. Stops between chunks when cancelled. Raises
+        ModelError where not even one step fits; the session stays usable whatever happens.
         """
-        kept, passes = len(self.tokens), 0
-        size = max(step, PREFILL_CHUNK // step * step)
-        for at in range(0, len(tokens), size):
-            if cancelled():
-                break
-            chunk = tokens[at : at + size]
-            forward(chunk, self.cache.length)
+        kept, passes, at = len(self.tokens), 0, 0
+        while at < len(tokens) and not cancelled():
+            chunk = tokens[at : at + max(step, self._chunk // step * step)]
+            try:
+                forward(chunk, self.cache.length)
+            except (RuntimeError, MemoryError) as error:
+                self._chunk = smaller(error, len(chunk), step)
+                continue
             self.keep(chunk)
+            at += len(chunk)
             passes += 1
         return PromptCounts(cached=kept, run=len(self.tokens) - kept, passes=passes)
 
@@ -89,8 +95,17 @@ class Sessions:
         """The document's session, an empty one where it has none yet; now the most recently used."""
         session = self._by_document.get(document)
         if session is None:
-            session = self._by_document[document] = Session(self._transformer.new_cache())
+            session = self._by_document[document] = self._begin()
         self._by_document.move_to_end(document)
+        return session
+
+    def _begin(self) -> Session:
+        """An empty session; where sequences share pages, one that holds what the newest holds, to be cut to fit."""
+        newest = next(reversed(self._by_document.values()), None)
+        if newest is None or not isinstance(newest.cache, PagedCache):
+            return Session(self._transformer.new_cache())
+        session = Session(newest.cache.fork())
+        session.tokens = list(newest.tokens)
         return session
 
     def close(self, document: str) -> None:

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
-from tiny import tiny_model
+from tiny import SHAPE, tiny_model
 
+from remask.contract.errors import ModelError
+from remask.engine.models.paged import PagedCache, PagePool
 from remask.engine.models.transformer import Pass
 from remask.engine.session import PREFILL_CHUNK, Session, Sessions
 
@@ -108,3 +110,65 @@ def test_a_session_larger_than_the_budget_is_still_served(transformer):
 def test_whole_blocks_only(session, transformer, step, kept):
     prepare(session, list(range(10)), transformer)
     assert session.cut_to([0, 1, 2, 3, 4, 5, 6, 99], step=step) == kept
+
+
+def failing(most, transformer, session, sizes, message="CUDA out of memory. Tried to allocate 2.00 GiB."):
+    """A forward that has memory for `most` tokens."""
+
+    def forward(chunk, start):
+        sizes.append(len(chunk))
+        if len(chunk) > most:
+            raise torch.OutOfMemoryError(message)
+        transformer.forward(Pass.causal(chunk, start, transformer.device), session.cache)
+
+    return forward
+
+
+def test_short_memory_halves_the_chunks_and_they_stay_small(session, transformer):
+    tokens, sizes = [(7 * i) % 256 for i in range(300)], []
+    counts = session.extend(tokens, failing(70, transformer, session, sizes))
+    assert sizes == [256, 128, 64, 64, 64, 64, 44]
+    assert (counts.run, counts.passes, session.tokens) == (300, 5, tokens)
+    whole = Session(transformer.new_cache())
+    whole.extend(tokens, failing(256, transformer, whole, []))
+    torch.testing.assert_close(session.cache.snapshot(), whole.cache.snapshot(), atol=1e-5, rtol=1e-5)
+    sizes.clear()
+    session.extend([1] * 70, failing(70, transformer, session, sizes))
+    assert sizes == [64, 6]
+
+
+def test_chunks_are_whole_steps_down_to_one_and_then_it_is_said_with_the_sizes(session, transformer):
+    sizes = []
+    said = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a capacity of 8 GiB of which 31.00 MiB is free."
+    with pytest.raises(ModelError, match=r"over 24 tokens .*\(2.00 GiB more, of which 31.00 MiB is free\)"):
+        session.extend([1] * 300, failing(7, transformer, session, sizes, said), step=24)
+    assert sizes == [240, 120, 48, 24]
+    assert session.tokens == []
+    assert session.extend([1, 2], failing(7, transformer, session, [])).run == 2
+
+
+def test_other_errors_are_not_taken_for_short_memory(session):
+    def forward(chunk, start):
+        raise RuntimeError("expected scalar type Float")
+
+    with pytest.raises(RuntimeError, match="scalar type"):
+        session.extend([1, 2], forward)
+
+
+def test_sessions_of_a_card_share_the_pages_of_what_they_have_in_common():
+    def new_cache():
+        return PagedCache(pool)
+
+    pool = PagePool(SHAPE, dtype=torch.float32, device=torch.device("cpu"), pages=8)
+    transformer = tiny_model().transformer
+    transformer.new_cache = new_cache
+    sessions, prompts = Sessions(transformer), [[*range(140), 1, 2], [*range(130), 7, 8, 9]]
+    counts = [prepare(sessions.open(name), p, transformer) for name, p in zip("ab", prompts, strict=True)]
+    assert [c.cached for c in counts] == [0, 130]
+    first, second = (sessions.open(name) for name in "ab")
+    assert first.cache.pages[:2] == second.cache.pages[:2]
+    assert first.cache.pages[2] != second.cache.pages[2]
+    for session, prompt in zip((first, second), prompts, strict=True):
+        alone = Session(tiny_model().transformer.new_cache())
+        prepare(alone, prompt, tiny_model().transformer)
+        torch.testing.assert_close(session.cache.snapshot(), alone.cache.snapshot(), atol=1e-5, rtol=1e-5)

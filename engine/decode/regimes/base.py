@@ -21,6 +21,7 @@ from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
 from remask.engine.decode.tree import Tree
 from remask.engine.judge.corrector import Corrector
+from remask.engine.models.memory import shortage_said
 from remask.engine.models.model import Model
 from remask.engine.models.transformer import Confidence, Pass, Taps
 from remask.engine.prompt import Prompt
@@ -138,9 +139,7 @@ class Reader(ABC):
         if request.policy.repetition == 1.0:
             return scores
         rows = range(tree.root, len(tree))
-        return repeated(
-            scores, [[*request.written, *tree.behind_root(row)] for row in rows], request.policy.repetition
-        )
+        return repeated(scores, [[*request.written, *tree.behind_root(row)] for row in rows], request.policy.repetition)
 
     def _chosen(self, request: Request, tree: Tree, hidden: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The pass's own token behind each row of the tree from the root on, and its probability: [n] each."""
@@ -171,13 +170,15 @@ class Reader(ABC):
         request.forwards += 1
         if taps is None and request.doubter is not None:
             taps = request.doubter.taps()
-        if taps is None:
-            return self.transformer.forward(step, request.session.cache)
-        return self.transformer.forward(step, request.session.cache, taps)
+        with shortage_said(len(step.tokens)):
+            if taps is None:
+                return self.transformer.forward(step, request.session.cache)
+            return self.transformer.forward(step, request.session.cache, taps)
 
     def scores(self, hidden: Tensor) -> Tensor:
         """Logits [R, vocab] float32 with the mask token and the prompt's own marks out of reach."""
-        return self.transformer.logits(hidden).index_fill_(-1, self._never, -torch.inf)
+        with shortage_said(len(hidden)):
+            return self.transformer.logits(hidden).index_fill_(-1, self._never, -torch.inf)
 
     def read_causally(self, request: Request, tokens: list[int], cancelled: Callable[[], bool]) -> PromptCounts:
         """Read all of `tokens` but the last one, reusing the longest common prefix of what the session holds.
