@@ -47,7 +47,8 @@ def objection(grammar: Grammar, text: str, stub: Stub, code: str) -> str:
         return "it does not parse"
     if grammar.gate.layout and any(layout_errors(function, source)):
         return "its indentation does not fit"
-    if grammar.gate.compiler == "python" and not _compiles(new) and _compiled(stub.filled(text, "pass")):
+    least = stub.filled(text, grammar.gate.neutral[0])
+    if grammar.gate.compiler == "python" and not _compiles(new) and _compiled(least):
         return "Python does not take it"
     if stub.whole and function_stub(grammar, new, stub.function[0]) is not None:
         return "it is a placeholder again"

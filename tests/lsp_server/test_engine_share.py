@@ -19,7 +19,7 @@ import pytest
 from remask.contract.errors import StorageError
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.contract.places import config_dir
-from remask.lsp_server import engine_child
+from remask.lsp_server import engine_child, engine_share
 from remask.lsp_server.engine_client import ProcessEngine, open_engine
 from remask.lsp_server.engine_link import EngineLink
 from remask.lsp_server.engine_share import JoinedEngine, Place
@@ -162,6 +162,18 @@ async def test_other_options_and_other_choices_are_another_engine(start: Start, 
     third = start()
     await answers(third)
     assert third.pid not in (owner.pid, other.pid)
+
+
+async def test_a_server_of_another_version_has_another_engine(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they say to each other may have changed; an update goes on while windows are open."""
+    owner, guest = await two(start)
+    monkeypatch.setattr(engine_share, "own_version", lambda: "99.0")
+    newer, newest = await two(start)
+    assert newer.pid == newest.pid != owner.pid
+    await owner.close()
+    await answers(guest)
+    await answers(newer)
+    assert newer.pid != guest.pid
 
 
 async def test_an_engine_that_others_use_is_not_put_away(start: Start) -> None:
