@@ -147,6 +147,7 @@ def _looked(reader: Reader, request: Request, canvas: Canvas, progress: Progress
     # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
     drawn = request.temperature > 0 and not policy.verifies
     judged = remasker is not None and (bool(remasker.forbidden) or remasker.falling is not None)
+    judged |= policy.repetition != 1.0
     if not (drawn or judged or policy.commit is Commit.CREDIT) and fuses(reader):
         return reader.sure(request, canvas), None
     scores, now = _predicted(reader, request, canvas)

@@ -37,6 +37,9 @@ BOUNDS = {
     "settle": (0, 1, ""),
     "stable": (0, MAX_CANVAS, ""),
     "calm": (0, 100, " nats"),
+    "repetition": (1, 10, ""),
+    "contrast": (0, 1, ""),
+    "contrasted": (2, 16, " tokens"),
     "doubt": (0, 1, ""),
     "fall": (0, 1, ""),
 }
@@ -120,6 +123,9 @@ class Policy:
     enough: a first text that lacks no more than that is not searched for others. settle: 1 lets the texts settle their
     disputes; see `search`.
 
+    repetition: what the scores of tokens that the hole has already are divided by (times, below 0); 1 is off. contrast:
+    the weight alpha of the degeneration penalty among the `contrasted` likeliest tokens of a greedy text; 0 is off.
+
     remask: what takes committed tokens of an unverified canvas back, joined with "+", or all or off. With confidence: a
     probability below `doubt`, or below `fall` times that which the token was committed with.
     """
@@ -151,6 +157,9 @@ class Policy:
     margin: float = 20.0
     enough: float = 0.0
     settle: int = 1
+    repetition: float = 1.0
+    contrast: float = 0.0
+    contrasted: int = 4
     remask: str = Remask.PARSER.value
     doubt: float = 0.05
     fall: float = 0.1
@@ -170,6 +179,10 @@ class Policy:
             raise InputError("A policy without a canvas writes by the causal pass, so its verify is 'exact'.")
         if self.branches > 1 and not self.verifies:
             raise InputError("A policy with branches searches over verified texts, so its verify is 'exact'.")
+        if self.branches > 1 and self.penalised:
+            raise InputError("A search compares plain scores: leave out the branches, or repetition and contrast.")
+        if self.contrast and self.verify is not Verify.EXACT:
+            raise InputError("The contrastive penalty decides token after token, so the policy's verify is 'exact'.")
         if self.canvas < 2 and Source.AHEAD in self.sources:
             raise InputError(f"The policy's canvas is 2 or more to draft in a single pass, not {self.canvas}.")
 
@@ -177,6 +190,11 @@ class Policy:
     def verifies(self) -> bool:
         """A causal pass decides what is kept of a draft."""
         return self.verify is not Verify.OFF
+
+    @property
+    def penalised(self) -> bool:
+        """Scores are changed by what is written already."""
+        return self.repetition != 1.0 or self.contrast != 0.0
 
     @property
     def planned(self) -> bool:
@@ -279,6 +297,8 @@ def policy_named(name: str, spec: ModelSpec) -> Policy:
             f"The policy {policy.name!r} reads draft and canvas in one pass, which {spec.name} was not trained for.",
             advice="Use default.",
         )
+    if policy.penalised and spec.regime is Regime.UNIFORM:
+        raise InputError(f"{spec.name} draws whole canvases anew: there is no repetition or contrast penalty for it.")
     return policy
 
 
@@ -292,7 +312,7 @@ def searching(policy: Policy, candidates: int, spec: ModelSpec) -> Policy:
 
     Some of a search's texts turn out equal, so it writes more than are wanted.
     """
-    if candidates < 2 or not searches(spec) or not policy.verifies:
+    if candidates < 2 or not searches(spec) or not policy.verifies or policy.penalised:
         return policy
     return replace(policy, branches=max(policy.branches, min(2 * candidates, MAX_BRANCHES)))
 

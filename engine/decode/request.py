@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from remask.contract.messages import Reason
+from remask.engine.decode.contrast import Contrast
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.remask import Remasker
 from remask.engine.decode.search.value import Aim
@@ -46,7 +47,7 @@ class Request:
     `temperature` 0 is greedy; above it, `seed` starts the random draws. `sureness` holds the
     natural logarithm of the probability of each written token. `on_draft` is told the text as far
     as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases, and
-    `doubter` hears the corrector head on what verifying passes write.
+    `doubter` hears the corrector head on what verifying passes write; `contrast` is their contrastive search's memory.
     `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass. A search measures
     texts by `aim`; `wanted` is how many are asked for.
 
@@ -75,6 +76,7 @@ class Request:
     forwards: int = 0
     extra: float = 0.0
     hidden: Tensor | None = None
+    contrast: Contrast | None = None
     ahead: list[int] = field(default_factory=list)
 
     @property

@@ -37,6 +37,17 @@ class Tree:
             rows.append(row)
         return rows
 
+    def way(self, row: int) -> list[int]:
+        """The rows from the root to a row, both included."""
+        rows = [row]
+        while rows[-1] != self.root:
+            rows.append(self.parents[rows[-1]])
+        return rows[::-1]
+
+    def behind_root(self, row: int) -> list[int]:
+        """The tokens behind the root on the way to a row, its own included."""
+        return [self.tokens[one] for one in self.way(row)[1:]]
+
     def mask(self) -> Tensor:
         """[T, T] bool: a row sees itself and its ancestors."""
         mask = torch.zeros(len(self), len(self), dtype=torch.bool)

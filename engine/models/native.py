@@ -92,6 +92,7 @@ class NativeTransformer(Transformer):
         self._kept: list[Tensor] = []  # what C points into
         self._mlp_width = -(-shape.mlp_width // OUTPUTS) * OUTPUTS  # C takes gate and up by 32 columns each
         self._lock = Lock()
+        self._final_norm = weights["model.norm.weight"]
         self._embedding = weights["model.embed_tokens.weight"]  # [vocab, width] int8
         self._embedding_scale = weights["model.embed_tokens.weight_scale"]  # [vocab] float32
         head = "lm_head" if "lm_head.weight" in weights else "model.embed_tokens"

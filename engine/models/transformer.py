@@ -179,6 +179,10 @@ class Transformer:
         if taps is not None and layer in taps.layers:
             taps.states.append(x.clone())
 
+    def normed(self, hidden: Tensor) -> Tensor:
+        """The states that scores are products with: [R, width] -> [R, width] float32."""
+        return rms_norm(hidden.float(), self._final_norm.float(), self.shape.norm_eps)
+
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores over the vocabulary for some rows: [R, width] -> [R, vocab] float32."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from remask.contract.messages import PromptCounts
+from remask.engine.control.penalties import repeated
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Reader, places
 from remask.engine.decode.request import Request
@@ -40,7 +41,7 @@ class BlockCausalReader(Reader):
             step = Pass.block_causal(chunk, start, size, self.transformer.device)
             hidden = self.transformer.forward(step, request.session.cache)
             if reread and start + len(chunk) == whole:
-                request.following = self._best(hidden[-1:])
+                request.following = self._best(hidden[-1:], request)
 
         return request.session.extend(tokens[kept:whole], forward, cancelled, step=size)
 
@@ -71,11 +72,14 @@ class BlockCausalReader(Reader):
         request.session.keep([*request.pending, *canvas.filled()])
         request.pending = []
         if self.spec.shift:
-            request.following = self._best(hidden[-1:])
+            request.following = self._best(hidden[-1:], request)
 
     def _block(self, request: Request, canvas: Canvas) -> Tensor:
         read = [*request.pending, *canvas.filled()]
         return self.forward(request, Pass.canvas(read, request.session.cache.length, self.transformer.device))
 
-    def _best(self, hidden: Tensor) -> int:
-        return int(self.scores(hidden).argmax(-1))
+    def _best(self, hidden: Tensor, request: Request) -> int:
+        scores = self.scores(hidden)
+        if request.policy.repetition != 1.0:
+            scores = repeated(scores, [request.written], request.policy.repetition)
+        return int(scores.argmax(-1))
