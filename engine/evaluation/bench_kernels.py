@@ -5,6 +5,7 @@ Needs a CUDA device and Triton; makes its own random inputs, of the sizes that a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -18,10 +19,24 @@ from remask.contract.errors import InputError
 from remask.engine.models.accelerated import kernels_run
 from remask.engine.models.paged import PAGE
 
-REPEATS = 50
 EPS = 1e-6
-CANVASES = (1, 8, 32)  # tokens
-CONTEXTS = (1024, 8192, 32768)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is tried: those of a 7B model, or tiny ones to try the bench itself. heads: of queries, and of keys."""
+
+    canvases: tuple[int, ...] = (1, 8, 32)  # tokens
+    contexts: tuple[int, ...] = (1024, 8192, 32768)
+    width: int = 3584
+    vocab: int = 152064
+    heads: tuple[int, int] = (28, 4)
+    head_dim: int = 128
+    repeats: int = 50
+
+
+WHOLE = Sizes()
+TINY = Sizes(canvases=(1, 3), contexts=(128,), width=64, vocab=300, heads=(4, 2), head_dim=16, repeats=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +63,22 @@ class _Case:
     exact: Callable[[], Sequence[Tensor]]
 
 
-def bench_kernels(device: torch.device, dtype: torch.dtype = torch.bfloat16) -> Iterator[dict[str, Any]]:
+def bench_kernels(
+    device: torch.device, dtype: torch.dtype = torch.bfloat16, sizes: Sizes = WHOLE
+) -> Iterator[dict[str, Any]]:
     """All kernels at all sizes, one after the other as plain JSON values. Raises InputError where they do not run."""
     if not kernels_run(device):
         raise InputError(f"The kernels do not run on {device}.", advice="They need a CUDA card and remask[gpu].")
-    return (asdict(_measured(case)) for case in _cases(device, dtype))
+    return (asdict(_measured(case, device, sizes.repeats)) for case in _cases(device, dtype, sizes))
 
 
-def _measured(case: _Case) -> KernelRow:
+def _measured(case: _Case, device: torch.device, repeats: int) -> KernelRow:
     exact = case.exact()
     errors = [
         max(float((got.double() - want).abs().max()) for got, want in zip(run(), exact, strict=True))
         for run in (case.ours, case.theirs)
     ]
-    ours, theirs = (_microseconds(run) for run in (case.ours, case.theirs))
+    ours, theirs = (_microseconds(run, device, repeats) for run in (case.ours, case.theirs))
     return KernelRow(
         kernel=case.kernel,
         size=case.size,
@@ -73,11 +90,16 @@ def _measured(case: _Case) -> KernelRow:
     )
 
 
-def _microseconds(run: Callable[[], object]) -> float:
-    for _ in range(5):
+def _microseconds(run: Callable[[], object], device: torch.device, repeats: int) -> float:
+    for _ in range(min(5, repeats)):
         run()
     times: list[float] = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
+        if device.type != "cuda":
+            started = time.perf_counter()
+            run()
+            times.append((time.perf_counter() - started) * 1e6)
+            continue
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         run()
@@ -87,16 +109,17 @@ def _microseconds(run: Callable[[], object]) -> float:
     return median(times)
 
 
-def _cases(device: torch.device, dtype: torch.dtype) -> Iterator[_Case]:
+def _cases(device: torch.device, dtype: torch.dtype, sizes: Sizes) -> Iterator[_Case]:
     def random(*size: int) -> Tensor:
         return torch.randn(*size, device=device, dtype=dtype)
 
-    for rows in CANVASES:
-        yield _norm(random(rows, 3584), random(3584))
-        yield _confidence(random(rows, 152064) * 4)
-        yield _head(random(rows, 3584), random(152064, 3584) / 3584**0.5)
-        for context in CONTEXTS:
-            yield _attention(random, rows, context)
+    width, vocab = sizes.width, sizes.vocab
+    for rows in sizes.canvases:
+        yield _norm(random(rows, width), random(width))
+        yield _confidence(random(rows, vocab) * 4)
+        yield _head(random(rows, width), random(vocab, width) / width**0.5)
+        for context in sizes.contexts:
+            yield _attention(random, rows, context, sizes)
 
 
 def _norm(x: Tensor, weight: Tensor) -> _Case:
@@ -138,10 +161,10 @@ def _head(hidden: Tensor, head: Tensor) -> _Case:
     )
 
 
-def _attention(random: Callable[..., Tensor], count: int, context: int) -> _Case:
+def _attention(random: Callable[..., Tensor], count: int, context: int, sizes: Sizes) -> _Case:
     from remask.kernels.attention import Mode, canvas_attention, reference_canvas_attention
 
-    heads, kv_heads, dim = 28, 4, 128
+    (heads, kv_heads), dim = sizes.heads, sizes.head_dim
     q, k, v = random(count, heads, dim), random(count, kv_heads, dim), random(count, kv_heads, dim)
     keys, values = (random(context // PAGE, PAGE, kv_heads, dim) for _ in range(2))
     all_keys, all_values = (

@@ -1,5 +1,6 @@
-"""How long one pass takes: forward and scores, by block size and context length, against what the machine allows.
+"""How long one pass takes, by block size and context length, against what the machine allows.
 
+A pass is forward and scores; on a card forward and what denoising takes from it, brought over by one transfer.
 Floors: the bytes that a pass must read (weights, head, keys and values) at the bandwidth measured here, and its
 multiplications at the rate measured here. Decodes nothing; random weights time as trained ones do and say nothing
 about quality.
@@ -19,11 +20,12 @@ import torch
 from torch import Tensor
 
 from remask.contract.errors import InputError, ModelError
+from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
 from remask.engine.models.checkpoint import expected_tensors
 from remask.engine.models.kv import KVCache
 from remask.engine.models.native import NativeTransformer
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.transformer import Confidence, Pass, Transformer
 
 Clock = Callable[[], float]
 BLOCKS = (1, 2, 4, 8, 16, 32)
@@ -63,7 +65,8 @@ def _dense(layers: int, width: int, heads: tuple[int, int], mlp: int, vocab: int
     )
 
 
-SHAPES: Mapping[str, Shape] = {  # as in the models' own config.json
+SHAPES: Mapping[str, Shape] = {  # as in the models' own config.json, but for the first, which is nobody's
+    "tiny": _dense(2, 64, (4, 2), 128, 512),
     "smollm2-135m": _dense(30, 576, (9, 3), 1536, 49152, tied=True, rope_theta=1e5, norm_eps=1e-5),
     "qwen2.5-0.5b": _dense(24, 896, (14, 2), 4864, 151936, tied=True, qkv_bias=True),
     "qwen2.5-1.5b": _dense(28, 1536, (12, 2), 8960, 151936, tied=True, qkv_bias=True),
@@ -110,7 +113,8 @@ class PassReport:
 def random_transformer(name: str, dtype: torch.dtype, device: torch.device) -> Transformer:
     """A transformer of a published shape with random weights. Raises InputError or ModelError."""
     weights = random_weights(name, dtype, device)
-    return (NativeTransformer if dtype == torch.int8 else Transformer)(SHAPES[name], weights)
+    kind = NativeTransformer if dtype == torch.int8 else Transformer
+    return (AcceleratedTransformer if kernels_run(device) else kind)(SHAPES[name], weights)
 
 
 def random_weights(name: str, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
@@ -226,8 +230,14 @@ def _filled(run: Runs, context: int, device: torch.device) -> KVCache:
     return cache
 
 
-def _pass(run: Runs, step: Pass, cache: KVCache) -> Tensor:
-    return run.logits(run.forward(step, cache))
+def _pass(run: Runs, step: Pass, cache: KVCache) -> object:
+    """Forward and scores; on a card what denoising takes from it: decisions, brought over by one transfer."""
+    hidden = run.forward(step, cache)
+    if hidden.device.type != "cuda":
+        return run.logits(hidden)
+    never = torch.zeros(1, dtype=torch.int64, device=hidden.device)
+    made = run.confidence(hidden, never) if isinstance(run, Transformer) else Confidence.of(run.logits(hidden))
+    return made.on_cpu()
 
 
 def _seconds(action: Callable[[], object], device: torch.device, clock: Clock) -> float:

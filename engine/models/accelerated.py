@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -92,6 +93,10 @@ class AcceleratedTransformer(Transformer):
             except Exception as error:
                 self._give_up(error)
         return super().confidence(hidden, never)
+
+    def state(self) -> dict[str, Any]:
+        """Whether the kernels work, and which passes are captured (tokens, masked), as plain JSON values."""
+        return {"works": self._works, "captures": self._static.usable, "captured": self._static.captured()}
 
     def _give_up(self, error: Exception) -> None:
         logger.warning("Remask's own kernels fail on %s (%s); torch's are used from now on.", self.device, error)

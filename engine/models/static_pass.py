@@ -104,6 +104,10 @@ class StaticPasses:
         run = self._captured.get(key)
         return self._run(inputs)[:count] if run is None else run()[:count].clone()  # the next pass writes there again
 
+    def captured(self) -> list[tuple[int, bool]]:
+        """The sizes of the captured passes, and whether they are masked."""
+        return sorted(self._captured)
+
     def _capture(self, key: tuple[int, bool], inputs: Inputs) -> None:
         try:
             self._captured[key] = capture(self._run, inputs)

@@ -149,3 +149,23 @@ def test_confidence_without_logits_equals_that_of_the_logits(never):
     fast._confidence = None  # as a kernel that does not compile
     for ours, theirs in zip(fast.confidence(hidden, torch.tensor(never, dtype=torch.int64)), want, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+
+
+def test_the_bench_of_a_card_runs_through_with_all_kernels(monkeypatch):
+    """Interpreted, in small: so that the one run on a card is not its first."""
+    from remask.engine.evaluation import bench_gpu, bench_kernels, bench_pass
+
+    for module in (bench_gpu, bench_kernels, bench_pass):
+        monkeypatch.setattr(module, "kernels_run", lambda _: True)
+    monkeypatch.setattr(bench_pass, "PROBE_BYTES", 2**16)
+    lines = list(bench_gpu.bench_gpu(CPU, bench_gpu.DRY))
+    assert {line["kind"] for line in lines} == {"machine", "kernel", "pass", "passes"}
+    assert {line["kernel"] for line in lines if line["kind"] == "kernel"} == {
+        "rms_norm",
+        "confidence",
+        "confidence_head",
+        "canvas_attention",
+    }
+    assert all(line["error"] < 1e-3 for line in lines if line["kind"] == "kernel")
+    assert lines[-1]["captured"] == [(1, False), (4, False)]
+    assert lines[-1]["works"]
