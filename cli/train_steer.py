@@ -41,7 +41,7 @@ def steer(
         raise InputError(f"A steering vector is a .safetensors file, and {out} is not named so.")
     if not out.absolute().parent.is_dir():
         raise StorageError(f"There is no folder {out.absolute().parent} to write {out.name} to.")
-    sides = [[read_text(path) for path in paths] for paths in (having, lacking)]
+    texts, others = ([read_text(path) for path in paths] for paths in (having, lacking))
     if click.get_current_context().meta.get(STEERS):
         raise InputError("A vector is taken from the plain model: leave --steer out.")
     engine = load_engine(model, adapter, device, dtype, cache=False)
@@ -53,7 +53,7 @@ def steer(
     folder = find_model(model)
     base = digest_of(folder, adapters_over(folder, find_adapter(adapter, model)))
     chosen = engine.model.spec.shape.layers // 2 if layer is None else layer
-    made = make_steering(engine.model, *sides, chosen, base)
+    made = make_steering(engine.model, texts, others, chosen, base)
     save_steering(out, made)
     facts = {"file": str(out), "layer": made.layer, **made.facts}
     if as_json:

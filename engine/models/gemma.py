@@ -18,7 +18,7 @@ from remask.contract.errors import ModelError
 from remask.engine.models.config import positive, read_json
 from remask.engine.models.kv import KVCache
 from remask.engine.models.spec import Layout, ModelSpec, Regime, Shape, UniformNoise
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.transformer import Pass, Taps, Transformer
 
 
 class GemmaCache(KVCache):
@@ -100,7 +100,7 @@ class GemmaTransformer(Transformer):
             position_ids=torch.arange(start, start + len(tokens), dtype=torch.int32, device=self.device)[None],
         )
 
-    def forward(self, step: Pass, cache: KVCache) -> Tensor:
+    def forward(self, step: Pass, cache: KVCache, taps: Taps | None = None) -> Tensor:
         """Not how this network reads; raises TypeError."""
         raise TypeError("DiffusionGemma reads by encode and denoise")
 
