@@ -10,7 +10,9 @@ from remask.engine.control.guide import guide_comment
 from remask.engine.prompt import build_prompt
 
 
-@pytest.mark.parametrize(("language", "mark"), [("python", "#"), ("go", "//"), ("rust", "//"), ("cobol", "#"), ("", "#")])
+@pytest.mark.parametrize(
+    ("language", "mark"), [("python", "#"), ("go", "//"), ("rust", "//"), ("cobol", "#"), ("", "#")]
+)
 def test_a_guide_is_a_comment_in_the_files_language(language, mark):
     assert guide_comment("Use pathlib.", language) == f"{mark} Use pathlib.\n\n"
 
