@@ -40,8 +40,13 @@ def bench_gpu_command(
     from remask.engine.models.model import choose_device
 
     plan = DRY if dry_run else Plan()
-    wanted = {"shapes": shapes, "contexts": contexts, "tokens": tokens, "repeats": repeats}
-    plan = replace(plan, **{name: value for name, value in wanted.items() if value})
+    plan = replace(
+        plan,
+        shapes=shapes or plan.shapes,
+        contexts=contexts or plan.contexts,
+        tokens=tokens or plan.tokens,
+        repeats=repeats or plan.repeats,
+    )
     where = choose_device("cpu" if dry_run else device)
     with _lines(out) as file:
         for line in bench_gpu(where, plan, minutes * 60):

@@ -47,8 +47,8 @@ class Inputs:
             return torch.zeros(size, dtype=dtype, device=device)
 
         mask = zeros(bucket, bucket, dtype=torch.bool) if masked else None
-        rows = (zeros(bucket, dtype=torch.int64) for _ in range(2))
-        return cls(*rows, mask, zeros(1, pages), zeros(1), zeros(2))
+        tokens, positions = (zeros(bucket, dtype=torch.int64) for _ in range(2))
+        return cls(tokens, positions, mask, zeros(1, pages), zeros(1), zeros(2))
 
     def load(self, step: Pass, cache: PagedCache) -> None:
         """Copy a pass in. Nothing here waits for the device."""
