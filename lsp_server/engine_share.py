@@ -14,7 +14,9 @@ import hashlib
 import json
 import os
 import platform
+import re
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -107,8 +109,8 @@ class Place:
     def _key(self) -> str:
         """Tells the command, our version, what the user has chosen (`remask model use`) and whose process ids count.
 
-        And the files of the folders that the command or the choice names: a model or an adapter that was trained again
-        is another one.
+        And the files that the command or the choice names, or that lie in folders of these names: a model, an adapter
+        or a steering vector that was trained again is another one.
         """
         chosen = [f"{one.name} {one.stat().st_mtime_ns}" for one in sorted(config_dir().iterdir())]
         trained = [line for folder in (*self._command, *_chosen_folders()) for line in _files_in(folder)]
@@ -237,9 +239,13 @@ def _chosen_folders() -> list[str]:
 
 
 def _files_in(folder: str) -> list[str]:
-    """Names, sizes and times of the files in a folder; nothing if it is none, and of a file that goes meanwhile."""
+    """Names, sizes and times of the files in a folder, or of a file; nothing of one that is not there any more."""
     lines: list[str] = []
     try:
+        named = re.sub(r":[-+.\w]*$", "", folder)  # a steering vector's strength
+        for path in {folder, named} - {sys.executable}:
+            if os.path.isfile(path):
+                lines.append(f"{os.stat(path).st_size} {os.stat(path).st_mtime_ns}")
         for entry in sorted(os.scandir(folder), key=lambda one: one.name):
             with contextlib.suppress(FileNotFoundError):
                 if entry.is_file():

@@ -320,6 +320,16 @@ async def test_an_engine_whose_socket_is_gone_is_left_for_another(start: Start) 
     assert old not in (owner.pid, guest.pid)
 
 
+@pytest.mark.parametrize("strength", ["", ":2", ":-0.5"])
+def test_a_steering_vector_that_was_trained_again_has_another_engine(strength: str, tmp_path: Path) -> None:
+    vector = tmp_path / "v.safetensors"
+    vector.write_bytes(b"one")
+    place = Place(["remask", "--steer", f"{vector}{strength}"])
+    keys = [place._key(), place._key()]
+    vector.write_bytes(b"another")
+    assert keys[0] == keys[1] != place._key()
+
+
 def test_sharing_is_an_option() -> None:
     shared, own = open_engine(ServerOptions()), open_engine(ServerOptions(share_engine=False))
     assert isinstance(shared, ProcessEngine)
