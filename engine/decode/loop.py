@@ -24,7 +24,9 @@ from remask.engine.decode.policy import Source
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import LEAST
 from remask.engine.decode.request import Request
-from remask.engine.decode.search.search import Found, Search
+from remask.engine.decode.search.expand import Rivals
+from remask.engine.decode.search.found import Found
+from remask.engine.decode.search.search import Search
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model
 from remask.engine.prompt import Prompt
@@ -63,12 +65,12 @@ class Decoder:
     @torch.inference_mode()
     def texts(self, request: Request, rules: StopRules) -> list[Found]:
         """As `decode`, but all that the policy's search found, the best first; one text without a search."""
-        known = [*request.session.tokens, *request.pending]
+        search = Search(self._reader, request, rules, self._model.decode)
+        searches = request.policy.branches > 1 and request.temperature == 0
+        if searches:
+            request.rivals = Rivals()
         text, reason = self._first(request, rules)
-        search = Search(self._reader, request, rules, known, self._model.decode)
-        if request.policy.branches < 2 or request.temperature > 0:
-            return [search.only(text, reason)]
-        return search.run(text, reason)
+        return search.run(text, reason) if searches else [search.only(text, reason)]
 
     def _first(self, request: Request, rules: StopRules) -> Ended:
         """Write one text."""

@@ -154,7 +154,7 @@ class Policy:
     branches: int = 1
     steps: int = 1
     explore: float = 1.0
-    margin: float = 20.0
+    margin: float = 2.0
     enough: float = 0.0
     settle: int = 1
     repetition: float = 1.0

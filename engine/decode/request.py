@@ -12,6 +12,7 @@ from remask.contract.messages import Reason
 from remask.engine.decode.contrast import Contrast
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.remask import Remasker
+from remask.engine.decode.search.expand import Rivals
 from remask.engine.decode.search.value import Aim
 from remask.engine.decode.trace import Trace
 from remask.engine.judge.doubter import Doubter
@@ -49,7 +50,7 @@ class Request:
     as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases, and
     `doubter` hears the corrector head on what verifying passes write; `contrast` is their contrastive search's memory.
     `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass. A search measures
-    texts by `aim`; `wanted` is how many are asked for.
+    texts by `aim`; `wanted` is how many are asked for, and `rivals` hears which other tokens were likely.
 
     What the last pass leaves for the next draft: `hidden` [n, width] are the states of the n tokens before the newest
     one that it read and kept, in order, the last one that which predicted the newest; one of the prompt's before the
@@ -70,6 +71,7 @@ class Request:
     remasker: Remasker | None = None
     aim: Aim | None = None
     wanted: int = 1
+    rivals: Rivals | None = None
     doubter: Doubter | None = None
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)

@@ -123,6 +123,8 @@ class Reader(ABC):
         written = [*(tree.tokens[row] for row in way[1:]), own[rows[-1]]]
         sure = probability[rows].clamp_min(LEAST)
         request.sureness += log_probability(written, [own[row] for row in rows], scores[rows], sure)
+        if request.rivals is not None:
+            request.rivals.hear(scores[rows])
         if request.doubter is not None:
             request.doubter.read(way, scores[rows], written)
         if request.contrast is not None:

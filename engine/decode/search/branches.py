@@ -49,15 +49,17 @@ class Row:
 
 
 class Branches:
-    """The branches of one request, whose session holds all of the prompt but its newest token.
+    """The branches of one request; all share the first `shared` tokens of its session, which may hold more.
 
     A context: when it is left, the session holds what all share, whatever happened.
     """
 
-    def __init__(self, reader: Reader, request: Request, most: int = MOST_ENTRIES) -> None:
+    def __init__(self, reader: Reader, request: Request, shared: int, most: int = MOST_ENTRIES) -> None:
         self._reader = reader
         self._request = request
-        self._shared = request.session.cache.length
+        self._shared = shared
+        self._written = request.session.tokens[shared:]  # by the session itself, before the branches
+        del request.session.tokens[shared:]
         self._most = most
         self._all: list[Branch] = []
         self._kept: Branch | None = None
@@ -81,9 +83,11 @@ class Branches:
         """Tokens whose keys and values the branches hold besides the shared ones."""
         return self._request.session.cache.length - self._shared
 
-    def start(self, tokens: list[int]) -> Branch:
-        """A branch of its own; `tokens` start with the newest known one."""
-        return self._added(Branch(tokens))
+    def start(self, tokens: list[int], sureness: Sequence[float] = ()) -> Branch:
+        """A branch of its own; `tokens` start with the newest known one. What the session holds of it is not read."""
+        same = zip(tokens, self._written, strict=False)
+        held = next((i for i, (a, b) in enumerate(same) if a != b), min(len(tokens), len(self._written)))
+        return self._added(Branch(tokens, list(sureness), list(range(held))))
 
     def fork(self, branch: Branch, place: int, token: int, sureness: float) -> Branch:
         """A branch with another token at a place of what was written, sharing all entries before it."""
@@ -166,6 +170,7 @@ class Branches:
     def _make_room(self, tokens: int) -> None:
         """Drop the entries of all branches where so many more are too many: what goes on reads its own again."""
         if self.entries + tokens > self._most:
+            self._written = []
             self._request.session.cache.truncate(self._shared)
             for branch in self._all:
                 branch.slots.clear()

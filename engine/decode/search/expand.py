@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -41,20 +41,31 @@ def span_width(length: int, level: float, share: float = 0.25) -> int:
     return max(1, round(level * share * length))
 
 
-def weak_spans(scores: Tensor, own: Sequence[int], width: int, start: int = 0) -> list[Span]:
+@dataclass(slots=True)
+class Rivals:
+    """The best tokens at every place of a text, heard while it is written or read: `likely` is log p of each."""
+
+    tokens: list[list[int]] = field(default_factory=list)
+    likely: list[list[float]] = field(default_factory=list)
+
+    def hear(self, scores: Tensor) -> None:
+        """Take note of the best tokens of the next places: [n, vocab] float32."""
+        best, tokens = scores.topk(min(OTHERS + 1, scores.shape[-1]), dim=-1)
+        self.tokens += tokens.tolist()
+        self.likely += (best - scores.logsumexp(-1, keepdim=True)).tolist()
+
+
+def weak_spans(rivals: Rivals, own: Sequence[int], sureness: Sequence[float], width: int, start: int = 0) -> list[Span]:
     """Every place from `start` on with each of its best other tokens, the weakest first; of equals the leftmost.
 
-    scores: [len(own) - start, vocab] log-probabilities of what may stand there; own: what does. A place is weak where
-    another token is nearly as likely: that says more than a low probability, which many equal names share.
+    rivals: of the places from `start` on; own: all tokens that stand there, sureness: log p of each. A place is weak
+    where another token is nearly as likely: that says more than a low probability, which many equal names share.
     """
-    likely, tokens = scores.topk(min(OTHERS + 1, scores.shape[-1]), dim=-1)
     spans = []
-    for place in range(start, len(own)):
-        row = place - start
-        mine = float(scores[row, own[place]])
-        for value, token in zip(likely[row].tolist(), tokens[row].tolist(), strict=True):
+    for place, tokens, likely in zip(range(start, len(own)), rivals.tokens, rivals.likely, strict=False):
+        for token, value in zip(tokens, likely, strict=True):
             if token != own[place] and value > -math.inf:
-                spans.append(Span(place, token, value, value - mine, width))
+                spans.append(Span(place, token, value, value - sureness[place], width))
     return sorted(spans, key=lambda s: (-s.doubt, s.place))
 
 

@@ -40,14 +40,11 @@ class Aim:
         return -(0.0 if self.holds(text, reason) else BROKEN_NATS) - UNKNOWN_NATS * self.unknown(text)
 
 
-def likelihood(sureness: Sequence[float], following: Sequence[float], length: int) -> float:
-    """Nats: log p of a text's tokens, and of the first tokens that follow the hole behind it.
+def per_token(sureness: Sequence[float], length: int) -> float:
+    """Nats of a text behind which nothing stands: log p a token, times `length` to keep the unit of a whole text.
 
-    A text that is too short is likely, but what follows is not behind it; where nothing follows, it is the mean of a
-    token, times `length` (the first text's tokens) to keep the unit.
+    Where something follows the hole, all are summed: a text that is too short is likely, what follows is not behind it.
     """
-    if following:
-        return sum(sureness) + sum(following)
     return sum(sureness) / max(1, len(sureness)) * max(1, length)
 
 

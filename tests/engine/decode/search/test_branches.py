@@ -36,7 +36,7 @@ def test_branches_write_what_one_token_a_pass_writes(draft, most):
     """Whatever their drafts hold, and although some fork from others, and the room for their entries is small."""
     model, prompt = tiny_model(2), prompt_of(30)
     reader, request = opened(model, prompt)
-    with Branches(reader, request, most) as branches:
+    with Branches(reader, request, len(prompt) - 1, most) as branches:
         first = branches.start(prompt[-1:])
         for _ in range(8):
             branches.go_on([first], [[]])
@@ -59,7 +59,7 @@ def test_branches_write_what_one_token_a_pass_writes(draft, most):
 def test_the_session_keeps_what_lies_right_behind_it():
     model, prompt = tiny_model(2), prompt_of(30)
     reader, request = opened(model, prompt)
-    with Branches(reader, request) as branches:
+    with Branches(reader, request, len(prompt) - 1) as branches:
         first = branches.start(prompt[-1:])
         for _ in range(6):
             branches.go_on([first], [[]])
@@ -79,7 +79,7 @@ def test_an_error_leaves_the_session_as_it_was():
 
     @torch.inference_mode()
     def failing():
-        with Branches(reader, request) as branches:
+        with Branches(reader, request, len(prompt) - 1) as branches:
             one = branches.start(prompt[-1:])
             branches.go_on([one], [[1, 2, 3]])
             branches.leave_to_session(one)
@@ -120,7 +120,7 @@ def test_four_branches_take_at_least_two_fifths_less_memory_than_four_copies(mon
     starts = (3, 9, 11, 70)
     watched = Watched(monkeypatch)
     reader, request = opened(model, prompt)
-    with Branches(reader, request) as branches:
+    with Branches(reader, request, len(prompt) - 1) as branches:
         together = [branches.start([prompt[-1], token]) for token in starts]
         for _ in range(63):
             branches.go_on(together, [[]] * 4)
@@ -131,7 +131,7 @@ def test_four_branches_take_at_least_two_fifths_less_memory_than_four_copies(mon
     copies = [opened(model, prompt) for _ in starts]
     alone = []
     for (reader, request), token in zip(copies, starts, strict=True):
-        with Branches(reader, request) as branches:
+        with Branches(reader, request, len(prompt) - 1) as branches:
             alone.append(branches.start([prompt[-1], token]))
             for _ in range(63):
                 branches.go_on(alone[-1:], [[]])

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.engine.decode.search.expand import OTHERS, noise, rejoined, span_width, weak_spans
+from remask.engine.decode.search.expand import OTHERS, Rivals, noise, rejoined, span_width, weak_spans
 
 
 @given(st.integers(1, 30))
@@ -32,19 +32,24 @@ def test_spans_are_all_places_with_their_best_other_tokens_the_weakest_first(see
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(6, 12, generator=generator).log_softmax(-1)
     own = torch.randint(0, 12, (6,), generator=generator).tolist()
-    found = weak_spans(scores[start:], own, 2, start)
+    rivals = Rivals()
+    rivals.hear(scores[start:4] * 1.0 + 3.0)  # heard in two passes; scores are log p but for a constant
+    rivals.hear(scores[max(start, 4) :])
+    sureness = [float(scores[place, token]) for place, token in enumerate(own)]
+    found = weak_spans(rivals, own, sureness, 2, start)
     want = []
     for place in range(start, 6):
         best = sorted(range(12), key=lambda t: -float(scores[place, t]))[: OTHERS + 1]
         want += [(float(scores[place, t] - scores[place, own[place]]), place, t) for t in best if t != own[place]]
     assert {(s.place, s.token) for s in found} == {(place, token) for _, place, token in want}
-    assert [s.doubt for s in found] == pytest.approx(sorted((doubt for doubt, _, _ in want), reverse=True))
+    assert [s.doubt for s in found] == pytest.approx(sorted((doubt for doubt, _, _ in want), reverse=True), abs=1e-5)
     assert all(s.sureness == pytest.approx(float(scores[s.place, s.token])) for s in found)
 
 
 def test_a_token_out_of_reach_takes_no_place():
-    scores = torch.tensor([[0.0, -math.inf, -math.inf]])
-    assert weak_spans(scores, [0], 1) == []
+    rivals = Rivals()
+    rivals.hear(torch.tensor([[0.0, -math.inf, -math.inf]]))
+    assert weak_spans(rivals, [0], [0.0], 1) == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from remask.contract.messages import Reason
-from remask.engine.decode.search.value import BROKEN_NATS, FOLLOWING, Aim, between, likelihood, line_end
+from remask.engine.decode.search.value import BROKEN_NATS, FOLLOWING, Aim, between, line_end, per_token
 
 
 def decode(tokens):
@@ -33,8 +33,7 @@ def test_a_line_of_its_own_gets_its_end(prefix, text, suffix, end):
 
 
 def test_what_follows_counts_where_something_follows():
-    assert likelihood([-1.0, -2.0], [-0.5], 7) == -3.5
-    assert likelihood([-1.0, -2.0], [], 7) == pytest.approx(-1.5 * 7)
+    assert per_token([-1.0, -2.0], 7) == pytest.approx(-1.5 * 7)
     assert Aim(encode=encode, suffix=" \n").following() == []
     assert Aim(encode=encode, suffix="\nreturn x + y\n").following() == encode("\nreturn x + y\n")[:FOLLOWING]
 
