@@ -71,6 +71,7 @@ def test_importing_and_looking_up_loads_no_parser():
         ("function_start = '(", "function_start = '((", "bad regular expression"),
         ("offside = true", 'offside = true\nindent = "x"', "indentation that is not white space: 'x'"),
         ("calls = ['", "calls = ['(", "bad regular expression"),
+        ("imports = '(", "imports = '((", "bad regular expression"),
         ('[".pyi"]', '["pyi"]', "extension without a dot: 'pyi'"),
         ("[parser]\n", "[parser]\nspeed = 1\n", "unknown entry 'speed'"),
         ('package = "tree_sitter_python"', "", "lacks 'package'"),
