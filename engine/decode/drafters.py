@@ -159,6 +159,7 @@ def drafters_for(request: Request, reader: Reader, enough: Enough, share: float 
         Source.SEEDED: lambda: SeededDrafter(reader, enough, lookup),
     }
     if head is not None:
-        beside = lookup.of_any_length() if Source.LOOKUP in policy.sources else None
+        free = {Source.LOOKUP: lookup.of_any_length(), Source.AHEAD: AheadDrafter()}
+        beside = [free[source] for source in policy.sources if source in free]
         makers[Source.HEAD] = lambda: HeadDrafter(head, share, beside)
     return [makers[source]() for source in policy.sources if source in makers] or [Drafter()]

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from remask.engine.models.transformer import Pass
+
 
 class Tree:
     """Rows of a pass: known tokens, behind them a draft, and behind that what other drafts say beside it.
@@ -56,6 +58,25 @@ class Tree:
             mask[row] = mask[self.parents[row]]
             mask[row, row] = True
         return mask
+
+    def widened(self, step: Pass) -> Pass:
+        """A pass over the trunk and what is read behind it, with the tree's other rows between them."""
+        trunk, rows, behind = self.trunk, len(self), len(step.tokens) - self.trunk
+        if rows == trunk:
+            return step
+        device = step.tokens.device
+        mask = torch.zeros(rows + behind, rows + behind, dtype=torch.bool, device=device)
+        mask[:rows, :rows] = self.mask()
+        if step.mask is not None and behind:
+            mask[rows:, :trunk] = step.mask[trunk:, :trunk]
+            mask[rows:, rows:] = step.mask[trunk:, trunk:]
+        more = (self.tokens, self.depths)
+        tokens, places = (torch.tensor(values[trunk:], device=device) for values in more)
+        return Pass(
+            torch.cat([step.tokens[:trunk], tokens, step.tokens[trunk:]]),
+            torch.cat([step.positions[:trunk], places + step.positions[0], step.positions[trunk:]]),
+            mask,
+        )
 
     def _grow(self, tokens: Sequence[int]) -> None:
         at = self.root

@@ -101,14 +101,13 @@ class Reader(ABC):
         """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.
 
         How much that is the policy says (see `accepted`). With `branches` the pass drafts as well (see `Branches`).
-        With `others`, drafts beside the first one, the longest way through all of them is taken that the pass would
-        have written itself. What is taken of them beside the first draft stays pending: its KV lies in a wrong place.
+        With `others`, drafts beside the first one (which alone has branches), the longest way through all of them is
+        taken that the pass would have written itself. What is taken of them stays pending: its KV lies elsewhere.
         Leaves `hidden` and `ahead` in the request.
         Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
         """
-        assert not (any(branches) and others), "a pass drafts behind one draft only"
         tree, session = Tree(request.pending, draft, others), request.session
-        hidden = self.forward(request, self._reading_of(tree, request, draft, branches))
+        hidden = self.forward(request, tree.widened(self.reading(request, draft, branches)))
         masks = [len(tree) + row for row in masked_rows(branches)]
         scores = self.scores(hidden[[*range(tree.root, len(tree)), *masks]])  # all in one: the head's weights are many
         drafted = scores[len(tree) - tree.root :].argmax(-1).tolist()
@@ -133,7 +132,7 @@ class Reader(ABC):
         session.keep(tree.tokens[: tree.root + kept])
         request.pending = written[kept - 1 :]
         request.hidden = hidden[[*range(tree.root), *way]]
-        request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])]
+        request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])] if kept == len(way) else []
         return written
 
     def _penalised(self, request: Request, tree: Tree, scores: Tensor) -> Tensor:
@@ -154,13 +153,6 @@ class Reader(ABC):
             request.contrast = Contrast()
         chosen = request.contrast.choose(self, request, tree, hidden, scores)
         return chosen, scores.softmax(-1).gather(-1, chosen[:, None])[:, 0]
-
-    def _reading_of(self, tree: Tree, request: Request, draft: list[int], branches: Branches) -> Pass:
-        if len(tree) == tree.trunk:
-            return self.reading(request, draft, branches)
-        device = self.transformer.device
-        at = torch.tensor(tree.depths, device=device) + request.session.cache.length
-        return Pass(torch.tensor(tree.tokens, device=device), at, tree.mask().to(device))
 
     def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
         """The pass that verifies `draft`, its rows first; a regime that drafts in it puts the branches behind."""

@@ -49,30 +49,32 @@ class CausalReader(Reader):
         start, device = request.session.cache.length, self.transformer.device
         if not any(branches):
             return Pass.causal([*request.pending, *draft], start, device)
-        assert len(request.pending) == 1, "a verifying pass starts with the newest known token"
-        known = [*request.pending, *draft]
+        known, root = [*request.pending, *draft], len(request.pending) - 1
         read, places = list(known), list(range(len(known)))
         for j, masks in enumerate(branches):
             if masks:
-                read += [known[j], *[self.spec.mask_id] * masks]
-                places += range(j, j + masks + 1)
+                read += [known[root + j], *[self.spec.mask_id] * masks]
+                places += range(root + j, root + j + masks + 1)
         return Pass(
             torch.tensor(read, device=device),
             torch.tensor(places, device=device) + start,
-            branched_mask(len(known), tuple(branches)).to(device),
+            branched_mask(len(known), tuple(branches), root).to(device),
         )
 
 
 @lru_cache(maxsize=256)
-def branched_mask(known: int, branches: tuple[int, ...]) -> Tensor:
-    """Who sees whom in `CausalReader.reading`: [T, T] bool, `known` causal rows first, then the branches' rows."""
+def branched_mask(known: int, branches: tuple[int, ...], root: int = 0) -> Tensor:
+    """Who sees whom in `CausalReader.reading`: [T, T] bool, `known` causal rows first, then the branches' rows.
+
+    root: the row of the newest known token, which the first branch begins with a copy of.
+    """
     rows = known + sum(masks + 1 for masks in branches if masks)
     mask = torch.zeros(rows, rows, dtype=torch.bool)
     mask[:known, :known] = torch.ones(known, known, dtype=torch.bool).tril()
     at = known
     for j, masks in enumerate(branches):
         if masks:
-            mask[at : at + masks + 1, :j] = True
+            mask[at : at + masks + 1, : root + j] = True
             mask[at : at + masks + 1, at : at + masks + 1] = True
             at += masks + 1
     return mask

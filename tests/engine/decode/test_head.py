@@ -34,7 +34,9 @@ EVERY = [
     policy("head", head=1),
     policy("head", sure=0.5, other=1.0),
     policy("lookup+head"),
+    policy("head+single_pass", canvas=3),
     policy("head+single_pass", canvas=3, other=1.0),
+    policy("lookup+head+single_pass", canvas=2, head=2),
     policy("head+canvas", canvas=3),
     policy("lookup+head+single_pass+canvas", canvas=8, plan=Plan.MEASURED),
 ]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 import torch
-from reference import reference_greedy
+from reference import reference_greedy, reference_logits
 from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_model, tiny_model
 
 from remask.contract.messages import Reason
@@ -102,6 +102,29 @@ def test_a_tree_of_drafts_writes_what_one_token_a_pass_writes(monkeypatch, seed,
     assert request.forwards < plain.forwards
     assert torch.allclose(torch.tensor(request.sureness), torch.tensor(plain.sureness), atol=1e-3)
     assert request.session.tokens == [*prompt, *request.written][: len(request.session.tokens)]
+
+
+def test_branches_behind_the_first_draft_see_nothing_of_the_others():
+    """Against the naive transformer; two tokens are pending, as behind a way that left the first draft."""
+    model, weights, prompt, draft, masks = tiny_model(4), random_weights(seed=4), prompt_of(4), [65, 66], 3
+    request, decoder = Request(Session(model.transformer.new_cache()), ONE, Budget(24)), Decoder(model)
+    decoder.prepare(request, Prompt(prompt[:-1]))
+    request.pending = prompt[-2:]
+    tree = Tree(request.pending, draft, [[70], [65, 71, 72]])
+    with torch.inference_mode():
+        step = tree.widened(decoder._reader.reading(request, draft, (masks, 0, masks)))
+        logits = model.transformer.logits(decoder._reader.forward(request, step))
+        for j, rows in zip((0, 2), logits[len(tree) :].split(masks + 1), strict=True):
+            known = [*prompt, *draft[:j]]
+            visible = torch.ones(len(known) + masks, len(known) + masks, dtype=torch.bool).tril()
+            visible[len(known) - 1 :] = True
+            want = reference_logits(weights, SHAPE, known + [MASK] * masks, visible)[len(known) - 1 :]
+            torch.testing.assert_close(rows, want, atol=2e-4, rtol=1e-3)
+        for row in range(1, len(tree)):
+            text = [*prompt[:-2], *(tree.tokens[one] for one in way_to(tree, row))]
+            causal = torch.ones(len(text), len(text), dtype=torch.bool).tril()
+            want = reference_logits(weights, SHAPE, text, causal)[-1]
+            torch.testing.assert_close(logits[row], want, atol=2e-4, rtol=1e-3)
 
 
 def test_what_a_second_draft_brought_is_read_again_with_the_next():
