@@ -129,7 +129,7 @@ class EngineChild:
             await asyncio.wait((end, stays), timeout=GONE_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
             if self._stays.is_set() and not end.done():
                 _others.add(process)
-                end.add_done_callback(lambda _: _others.discard(process))
+                end.add_done_callback(lambda end: None if end.cancelled() else _others.discard(process))
                 return True
             if not end.done():
                 self.kill()
@@ -156,7 +156,7 @@ class EngineChild:
 
 
 _others: set[asyncio.subprocess.Process] = set()
-"""Processes that go on for others: one that is forgotten is killed by asyncio."""
+"""Processes that go on for others: one that is forgotten, as at the end of the loop, is killed by asyncio."""
 
 
 @contextlib.contextmanager
