@@ -16,14 +16,15 @@ from dataclasses import dataclass
 
 from remask.engine.judge.gate import MAX_DEPTH
 from remask.engine.judge.window import Window, window
-from remask.grammars.errors import first_break, true_errors
+from remask.grammars.errors import Gap, viable_prefix
 from remask.grammars.language import Grammar
 from remask.grammars.lexis import scan
-from remask.grammars.source import byte_count, encode
+from remask.grammars.source import byte_count
 
 BEFORE = 2  # tokens before the error's that are blamed with it
 WIDER = 4  # the same, when that did not help
 TRIES = 2  # how often a position is taken back before the blame is widened
+REMEMBERED = 64  # texts
 PER_STEP = 3  # tokens taken back at a time, unless the blame was widened
 
 
@@ -48,21 +49,24 @@ class Blame:
         self._closed = closed
         self._window: Window = window(grammar, prefix, suffix)
         self._tries: Counter[tuple[int, int]] = Counter()  # by the written length and the position
-        head = self._window.text("")[: self._window.cursor]
+        self._known: dict[str, int | None] = {}  # where drafts break: passes often leave the best guesses as they were
+        text = self._window.text("")
+        head, tail = text[: self._window.cursor], text[self._window.cursor :]
+        self._gap = Gap(grammar, head, tail if closed else "")
         lexis = scan(grammar, head)
         # A text that is broken before the cursor says little of what follows (24 % false alarms); one that is nested
         # too deeply takes the parser longer than any pass.
-        self.trusted = lexis.depth <= MAX_DEPTH and not lexis.inside and self._broken(head) is None
+        self.trusted = lexis.depth <= MAX_DEPTH and not lexis.inside and _holds(grammar, head)
 
     def check(self, written: str, pieces: Sequence[str], committed: Sequence[bool]) -> Finding | None:
         """Judge a canvas behind `written`: the text of each position, and whether it is committed. None: it holds."""
         if not self.trusted or not any(committed):
             return None
-        start = self._window.cursor + len(written)
-        text = self._window.text(written)[:start] + "".join(pieces)
-        at = self._broken(text + (self._window.suffix + self._window.foot if self._closed else ""))
+        at = self._broken(written + "".join(pieces))
         if at is None:
             return None
+        start = self._window.cursor + len(written)
+        text = self._window.text(written)[:start] + "".join(pieces)
         ends = _ends(byte_count(text[:start]), pieces)
         if at < byte_count(text[:start]):
             return None  # what was there before is not the canvas's fault
@@ -71,12 +75,19 @@ class Blame:
         place = next(i for i, end in enumerate(ends) if at < end)
         return self._blamed(place, pieces, committed, len(written))
 
-    def _broken(self, text: str) -> int | None:
-        """The byte at which the text breaks, or None; a text too long to be judged holds."""
+    def _broken(self, draft: str) -> int | None:
+        """The byte at which the window breaks with `draft` in it, or None; one too long to be judged holds."""
+        if draft not in self._known:
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            self._known[draft] = self._first_break(draft)
+        return self._known[draft]
+
+    def _first_break(self, draft: str) -> int | None:
         try:
             if not self._closed:
-                return first_break(self.grammar, text)
-            errors = true_errors(self.grammar, encode(text))
+                return self._gap.first_break(draft)
+            errors = self._gap.true_errors(draft)
         except ValueError:
             return None
         return errors[0].offset if errors else None
@@ -121,6 +132,14 @@ class Blame:
         self._tries[written, place] += 1
         why = f"{pieces[place].strip()!r} is never closed"
         return Finding((place,), (), why) if committed[place] else Finding((), (place,), why)
+
+
+def _holds(grammar: Grammar, head: str) -> bool:
+    """Whether a head can still become a program; one too long to be judged can."""
+    try:
+        return viable_prefix(grammar, head)
+    except ValueError:
+        return True
 
 
 def _ends(start: int, pieces: Sequence[str]) -> list[int]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remask.grammars import grammar_for_language
-from remask.grammars.errors import MAX_LOGGED_BYTES, true_errors, viable_prefix
+from remask.grammars.errors import MAX_LOGGED_BYTES, Gap, first_break, true_errors, viable_prefix
 
 PYTHON = grammar_for_language("python")
 CLASS = "class A:\n    def f(self, a):\n        {}\n        return a\n\n    def g(self):\n        return 1\n"
@@ -92,3 +92,35 @@ def test_errors_lie_in_the_text_in_order(text):
     assert offsets == sorted(set(offsets))
     assert all(0 <= offset <= len(source) for offset in offsets)
     assert bool(offsets) == PYTHON.parse(source).root_node.has_error
+
+
+DAMAGE = [")", "(", " x y", ":", "]", "return ", "=", "", "\n", "é", "'"]
+
+
+GAPS = {
+    "python": (
+        CLASS.partition("{}")[0],
+        "total = [a for a in self.é if (a > 1)]\n        self.g(total[0], b=2)",
+        "\n        return a\n",
+    ),
+    "javascript": (
+        "class A {\n  f(a) {\n    ",
+        "let é = a.map((x) => x + 1);\n    if (é) { return g(é[0]); }",
+        "\n  }\n}\n",
+    ),
+    "cpp": ("int f(int a) {\n  ", "std::vector<int> b{a, a + 1};\n  if (a > 1) { return g(b[0]); }", "\n}\n"),
+}
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_a_gap_finds_what_a_fresh_parse_finds(name):
+    """Pieces of real bodies, true and damaged, in one gap after another."""
+    grammar = grammar_for_language(name)
+    before, body, after = GAPS[name]
+    gap, around = Gap(grammar, before), Gap(grammar, before, after)
+    for at in range(0, len(body), 3):
+        for damage in DAMAGE:
+            middle = body[:at] + damage + body[at + 1 :]
+            assert around.true_errors(middle)[:1] == true_errors(grammar, (before + middle + after).encode())[:1]
+            for end in (at + 2, len(middle)):
+                assert gap.first_break(middle[:end]) == first_break(grammar, before + middle[:end])

@@ -75,7 +75,7 @@ def test_brackets_that_nest_too_deeply_are_left_to_the_gate(monkeypatch):
     def parse(*_):
         raise AssertionError("a parser takes a second here")
 
-    monkeypatch.setattr("remask.engine.judge.blame.first_break", parse)
+    monkeypatch.setattr("remask.engine.judge.blame.viable_prefix", parse)
     assert not Blame(PYTHON, "x = " + "([" * 25_000, "\n", closed=False).trusted
 
 
