@@ -6,7 +6,7 @@ decoding (Saxena 2023), REST (He et al. 2024).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 LONGEST = 3  # tokens of a match that is looked for first
 
@@ -37,15 +37,17 @@ class LookupIndex:
         """Append tokens to the row."""
         self._tokens += tokens
 
-    def after(self, size: int, shortest: int = 1) -> tuple[list[int], int]:
+    def after(self, size: int, shortest: int = 1, newest: Sequence[int] | None = None) -> tuple[list[int], int]:
         """At most `size` tokens that followed the longest known end of the row, at its newest earlier place.
 
-        Also returns how long that match is, 0 without one. Matches of fewer than `shortest` tokens do not count.
+        Also returns how long that match is, 0 without one. Matches of fewer than `shortest` tokens do not count. With
+        `newest`, the last tokens of another row, it is their end that is looked for.
         """
         self._catch_up()
         row = self._tokens
-        for length in range(min(LONGEST, len(row)), shortest - 1, -1):
-            place = self._behind.get(tuple(row[-length:]))
+        end = row if newest is None else newest
+        for length in range(min(LONGEST, len(end)), shortest - 1, -1):
+            place = self._behind.get(tuple(end[-length:]))
             if place is not None:
                 return self._until_barrier(row[place : place + min(size, REACH.get(length, size))]), length
         return [], 0

@@ -17,6 +17,7 @@ from torch import Tensor
 from remask.engine.decode.accept import accepted, log_probability
 from remask.engine.decode.regimes.base import LEAST, Reader
 from remask.engine.decode.request import Request
+from remask.engine.judge.doubter import Doubter
 from remask.engine.models.transformer import Pass
 
 MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; beyond that, entries are dropped
@@ -26,12 +27,14 @@ MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; 
 class Branch:
     """A continuation. `tokens`: the newest known one and what was written; `sureness`: log p of each written one.
 
-    `slots`: where the entries of its first tokens lie, counted from the end of what all share.
+    `slots`: where the entries of its first tokens lie, counted from the end of what all share. `doubter`: hears the
+    corrector head on it, where that is wanted.
     """
 
     tokens: list[int]
     sureness: list[float] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
+    doubter: Doubter | None = None
 
     @property
     def written(self) -> list[int]:
@@ -87,12 +90,13 @@ class Branches:
         """A branch of its own; `tokens` start with the newest known one. What the session holds of it is not read."""
         same = zip(tokens, self._written, strict=False)
         held = next((i for i, (a, b) in enumerate(same) if a != b), min(len(tokens), len(self._written)))
-        return self._added(Branch(tokens, list(sureness), list(range(held))))
+        return self._added(Branch(tokens, list(sureness), list(range(held)), self._request.doubter))
 
     def fork(self, branch: Branch, place: int, token: int, sureness: float) -> Branch:
         """A branch with another token at a place of what was written, sharing all entries before it."""
         tokens = [*branch.tokens[: place + 1], token]
-        return self._added(Branch(tokens, [*branch.sureness[:place], sureness], branch.slots[: place + 1]))
+        doubter = branch.doubter.fork(place, 1) if branch.doubter is not None else None
+        return self._added(Branch(tokens, [*branch.sureness[:place], sureness], branch.slots[: place + 1], doubter))
 
     def _added(self, branch: Branch) -> Branch:
         self._all.append(branch)
@@ -119,6 +123,9 @@ class Branches:
             count = _take(branch, draft, own_rows)
             first = before + end - len(tokens)
             branch.slots += range(first, first + len(tokens) - len(draft) + count)
+            if branch.doubter is not None:
+                own = range(end - len(draft) - 1, end - len(draft) + count)
+                branch.doubter.read(own, own_rows[: count + 1], branch.tokens[-count - 1 :])
             counts.append(count)
         return counts
 
@@ -139,7 +146,12 @@ class Branches:
             branch.slots += range(first + end - len(tokens), first + end)
             rows.append(range(end - (len(branch.tokens) - start), end))
         scores = self._reader.scores(hidden[[row for one in rows for row in one]])
-        return list(scores.split([len(one) for one in rows]))
+        each = list(scores.split([len(one) for one in rows]))
+        for branch, start, own, said in zip(branches, starts, rows, each, strict=True):
+            if branch.doubter is not None:
+                branch.doubter = branch.doubter.fork(start)
+                branch.doubter.read(own, said, [*branch.written[start:], int(said[-1].argmax())])
+        return each
 
     def log_probabilities(self, rows: Sequence[Row]) -> list[list[float]]:
         """How likely each branch finds tokens that are not its own: one pass, nothing of which is kept."""

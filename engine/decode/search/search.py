@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from remask.contract.messages import Reason
+from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Request
 from remask.engine.decode.search.branches import Branch, Branches, Row
@@ -38,7 +39,9 @@ class Search:
         self._shared = len(request.session.tokens)
         self._newest = request.pending[-1:]
         self._scales = Scales(request, decode)
-        self._writer = Writer(request, rules, decode, reader.spec.end_ids, self._scales)
+        self._index = LookupIndex({*reader.spec.never, *reader.spec.end_ids})
+        self._index.extend([*request.session.tokens, *self._newest])
+        self._writer = Writer(request, rules, decode, reader.spec.end_ids, self._scales, self._index)
         self._tell = Teller(request, decode)
         self._tree: Tree[Span] = Tree(request.policy.explore)
         self._texts: list[Found] = []  # one a node of the tree
@@ -60,6 +63,7 @@ class Search:
         request, first = self._request, self.only(text, reason)
         if reason is Reason.CANCELLED or not text.strip() or request.budget.spent(0) is not None:
             return [first]
+        self._index.extend(request.written)
         with Branches(self._reader, request, self._shared) as branches:
             first.branch = branches.start(first.branch.tokens, first.branch.sureness)
             self._writer.cut(first, len(request.written), text, reason)

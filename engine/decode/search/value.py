@@ -12,6 +12,7 @@ from remask.contract.messages import Reason
 
 FOLLOWING = 8  # tokens behind the hole whose probability counts
 BROKEN_NATS = 100.0  # what a text loses that does not hold: more than any likelihood makes up for
+WRONG_NATS = 0.25  # what a text loses if the corrector head is sure that all of it is wrong; a mean, that share of it
 UNKNOWN_NATS = 0.5  # what it loses if nothing defines any of its names; a share of them, that share of it
 
 

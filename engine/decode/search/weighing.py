@@ -1,4 +1,4 @@
-"""Weighs the texts of a search: the judges' word, the likelihood, and what follows the hole, read behind each.
+"""Weighs the texts of a search: the judges' word, the likelihood, what follows the hole, read behind each, and doubts.
 
 Knows the `Aim` and a way to read; decides nothing.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from remask.engine.decode.request import Request
 from remask.engine.decode.search.branches import Branches, Row
 from remask.engine.decode.search.found import Found
-from remask.engine.decode.search.value import BROKEN_NATS, Aim, between, line_end, per_token
+from remask.engine.decode.search.value import BROKEN_NATS, WRONG_NATS, Aim, between, line_end, per_token
 
 
 class Scales:
@@ -56,7 +56,8 @@ class Scales:
         for one in texts:
             length = len(self._request.written)
             likely = one.likely if self._after else per_token(one.branch.sureness, length)
-            one.value = one.judged + likely + nats.get(one.text, self._least)
+            doubt = one.branch.doubter.mean if one.branch.doubter is not None else 0.0
+            one.value = one.judged + likely + nats.get(one.text, self._least) - WRONG_NATS * doubt
 
     def _row(self, one: Found) -> Row:
         """What follows the hole, behind a text as it is put there."""

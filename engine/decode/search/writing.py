@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from remask.contract.messages import Reason
+from remask.engine.decode.lookup import LONGEST, LookupIndex
 from remask.engine.decode.request import Request
 from remask.engine.decode.search.branches import Branches
 from remask.engine.decode.search.expand import rejoined
@@ -16,10 +17,11 @@ from remask.engine.decode.search.weighing import Scales
 from remask.engine.decode.stop import StopRules
 
 DRAFT = 4  # tokens of a draft for each branch
+SHORTEST = 2  # tokens that a lookup has to match
 
 
 class Writer:
-    """Of one request. Its scales hear of every text that has ended, and say which ones cannot win."""
+    """Of one request. Its scales hear of every text that has ended, and say which ones cannot win; `index` drafts."""
 
     def __init__(
         self,
@@ -28,12 +30,14 @@ class Writer:
         decode: Callable[[list[int]], str],
         end_ids: Sequence[int],
         scales: Scales,
+        index: LookupIndex,
     ) -> None:
         self._request = request
         self._rules = rules
         self._decode = decode
         self._ends = end_ids
         self._scales = scales
+        self._index = index
 
     def write(self, branches: Branches, grown: Sequence[Found], others: Sequence[Found], tell: Teller) -> None:
         """Write all that are grown on; `others` are texts that they have to be better than."""
@@ -76,9 +80,10 @@ class Writer:
         self._scales.judge(one)
 
     def _draft(self, one: Found) -> list[int]:
-        """What stood behind the span goes on where the text comes back to it."""
+        """What stood behind the span goes on where the text comes back to it; else what the prompt says."""
         written = one.branch.written
         size = min(DRAFT, self._request.budget.max_tokens - len(written) - 1)
         if len(written) == one.start + 1:
             return one.rest[:size]
-        return rejoined(one.rest, written[one.start :], size)
+        own = rejoined(one.rest, written[one.start :], size)
+        return own or self._index.after(size, SHORTEST, one.branch.tokens[-LONGEST:])[0]
