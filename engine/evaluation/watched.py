@@ -16,7 +16,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.remask import Finding, Judge, Remasker
 from remask.engine.decode.request import Request
-from remask.engine.decode.search.search import Found
+from remask.engine.decode.search.found import Found
 from remask.engine.decode.stop import StopRules
 from remask.engine.decode.trace import Trace
 from remask.engine.judge.finish import finish
