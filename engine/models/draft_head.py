@@ -8,15 +8,15 @@ FR-Spec (Zhao et al. 2025). Knows no text and no verification.
 With rms(v) = v / sqrt(mean(v^2)), E the model's embeddings and L the short list's rows of its output matrix:
 
     s_0 = rms(h)
-    a, b = (A rms(s_k) + B rms(E[token_k])) halved
-    s_{k+1} = s_k + C (silu(a) * b)
+    a, b, c = A rms(s_k) + B rms(E[token_k]), cut in three
+    s_{k+1} = s_k + c + C (silu(a) * b)
     scores = L (norm * rms(s_{k+1}))
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -27,7 +27,7 @@ from torch.nn import functional as F  # noqa: N812 - the field's name for it
 from remask.contract.errors import ModelError
 
 FILE = "draft_head.safetensors"
-FORMAT = "1"
+FORMAT = "2"
 EPS = 1e-6
 
 
@@ -35,8 +35,8 @@ def shapes(width: int, inner: int, listed: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes of a head's tensors: `tokens` int64, the others floating point."""
     return {
         "tokens": (listed,),
-        "state": (2 * inner, width),
-        "input": (2 * inner, width),
+        "state": (2 * inner + width, width),
+        "input": (2 * inner + width, width),
         "output": (width, inner),
         "norm": (width,),
     }
@@ -48,14 +48,20 @@ def rms(x: Tensor) -> Tensor:
 
 
 def take_in(embedded: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-    """What a token with that embedding [..., width] brings: [..., 2 * inner]; the same wherever it stands."""
+    """What a token with that embedding [..., width] brings: [..., 2 * inner + width]; the same wherever it stands."""
     return F.linear(rms(embedded), weights["input"])
 
 
 def advance(state: Tensor, taken: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
-    """The state [..., width] after a token of which `taken` [..., 2 * inner] was taken in."""
-    a, b = (F.linear(rms(state), weights["state"]) + taken).chunk(2, dim=-1)
-    return state + F.linear(F.silu(a) * b, weights["output"])
+    """The state [..., width] after a token of which `taken` [..., 2 * inner + width] was taken in."""
+    return joined(state, F.linear(rms(state), weights["state"]) + taken, lambda x: F.linear(x, weights["output"]))
+
+
+def joined(state: Tensor, parts: Tensor, output: Callable[[Tensor], Tensor]) -> Tensor:
+    """S_k + c + C (silu(a) * b) from a, b and c beside each other: `parts` [..., 2 * inner + width]."""
+    inner = (parts.shape[-1] - state.shape[-1]) // 2
+    a, b, c = parts.split([inner, inner, state.shape[-1]], dim=-1)
+    return state + c + output(F.silu(a) * b)
 
 
 def readout(state: Tensor, weights: Mapping[str, Tensor]) -> Tensor:

@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.contract.errors import InputError
 from remask.engine.models.checkpoint import HEAD, quantise
-from remask.engine.models.draft_head import FILE, read_head, rms
+from remask.engine.models.draft_head import FILE, joined, read_head, rms
 from remask.engine.models.native_product import Int8Product
 from remask.engine.models.shards import checksums, verify
 from remask.engine.models.spec import Shape
@@ -51,7 +51,7 @@ class DraftHead:
         self._norm = tensors["norm"].to(self._embedding.device)
         rows, scale = weights[head][self.tokens], weights.get(f"{head}_scale")
         self._listed = self._product(rows, None if scale is None else scale[self.tokens])
-        self._joined = self._product(torch.cat([tensors["state"], tensors["input"]], dim=1))
+        self._taking_in = self._product(torch.cat([tensors["state"], tensors["input"]], dim=1))
         self._output = self._product(tensors["output"])
 
     @classmethod
@@ -71,8 +71,8 @@ class DraftHead:
         found, chance = Guess(), 1.0
         state = rms(hidden.float())
         while len(found.tokens) < size and chance >= sure:
-            a, b = self._joined(torch.cat([rms(state), rms(self._embed(token))])).chunk(2)
-            state = state + self._output(F.silu(a) * b)
+            parts = self._taking_in(torch.cat([rms(state), rms(self._embed(token))]))
+            state = joined(state, parts, self._output)
             scores = self._listed(rms(state) * self._norm)
             best, places = scores.topk(min(3, len(scores)))
             whole = torch.logsumexp(scores, 0)

@@ -26,6 +26,7 @@ from remask.engine.models.draft_head import advance, metadata_of, readout, rms, 
 from remask.engine.training.corpus.store import SplitRows
 from remask.engine.training.draft_states import Chunk
 
+RIDGE = 1e-3  # of the mean square of what the linear part is fitted to
 MOST_SCORE = 60.0  # exp of it, and a sum over any list, is finite in 16 bits as well
 
 
@@ -35,7 +36,8 @@ class HeadRecipe:
 
     steps: tokens drafted after the verifying pass's own. inner: width of the head's gate. listed: tokens that can be
     drafted. positions: drafts begun in a training step. taught: the model's best tokens that a draft learns from.
-    held_out: positions of validation rows that the head is measured on.
+    fitted: positions that its linear part is fitted to first. held_out: positions of validation rows that the head is
+    measured on.
     """
 
     steps: int = 4
@@ -45,6 +47,7 @@ class HeadRecipe:
     taught: int = 16
     lr: float = 2e-3
     warmup: int = 20
+    fitted: int = 60_000
     held_out: int = 12_000
     seed: int = 0
 
@@ -71,6 +74,7 @@ _BOUNDS = (
     ("taught", 1, 1024),
     ("lr", 0.0, 1.0),
     ("warmup", 0, 10**6),
+    ("fitted", 1, 10**7),
     ("held_out", 1, 10**7),
     ("seed", 0, 2**31),
 )
@@ -136,6 +140,8 @@ class HeadTrainer:
             name: (torch.randn(sizes[name], generator=generator) / sizes[name][-1] ** 0.5).to(embedding.device)
             for name in ("state", "input", "output")
         }
+        for name in ("state", "input"):
+            self.weights[name][2 * recipe.inner :].zero_()
         self.weights["output"].zero_()  # at first the state is what it was
         self.weights["norm"] = self._final_norm.clone()
         for weight in self.weights.values():
@@ -146,6 +152,26 @@ class HeadTrainer:
     def overlap(self) -> int:
         """Tokens at a chunk's end that no draft starts from."""
         return self.recipe.steps + 1
+
+    @torch.no_grad()
+    def begin(self, chunks: Iterable[Chunk]) -> None:
+        """Set the linear part to what least squares say of the next state, from a state and the token behind it.
+
+        A head that starts so has learned in seconds what many steps would have to find out.
+        """
+        width = self._embedding.shape[1]
+        squares, products = torch.zeros(2 * width, 2 * width), torch.zeros(2 * width, width)
+        squares, products = squares.to(self.tokens.device), products.to(self.tokens.device)
+        for chunk in chunks:
+            follows = chunk.places[1:] == chunk.places[:-1] + 1
+            states, embedded = rms(chunk.states), rms(F.embedding(chunk.tokens[1:], self._embedding).float())
+            known = torch.cat([states[:-1], embedded], dim=1)[follows]
+            squares += known.T @ known
+            products += known.T @ (states[1:] - states[:-1])[follows]
+        squares += RIDGE * squares.diagonal().mean() * torch.eye(2 * width, device=squares.device)
+        found = torch.linalg.solve(squares, products).T
+        for name, part in zip(("state", "input"), found.chunk(2, dim=1), strict=True):
+            self.weights[name][2 * self.recipe.inner :] = part
 
     def run(
         self,

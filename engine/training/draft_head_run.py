@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,8 @@ def make_draft_head(request: HeadRequest, progress: Progress = lambda *_: None) 
     train, validation = (_rows(corpus, name, model.spec) for name in ("train", "validation"))
     trainer = _trainer(request, folder, model, frequent_tokens(train, recipe.listed, model.spec.never))
     size = recipe.positions + trainer.overlap
-    held_out = _held_out(States(validation, model.transformer, seed=recipe.seed, judged=True), size, trainer, progress)
+    judged = States(validation, model.transformer, seed=recipe.seed, judged=True).chunks(size, trainer.overlap)
+    held_out = _taken(judged, -(-recipe.held_out // recipe.positions), "held-out drafts", progress)
     begun, last = time.monotonic(), HeadRecord(0, 0.0, 0.0, 0.0)
 
     def on_step(record: HeadRecord) -> None:
@@ -74,7 +75,10 @@ def make_draft_head(request: HeadRequest, progress: Progress = lambda *_: None) 
         progress("learning", record.done)
 
     chunks = States(train, model.transformer, seed=recipe.seed).chunks(size, trainer.overlap)
-    steps = trainer.run(chunks, request.steps, 60 * request.minutes, on_step)
+    count = -(-recipe.fitted // recipe.positions)
+    first = _taken(chunks, min(count, request.steps or count), "first fit", progress)
+    trainer.begin(first)
+    steps = trainer.run(chain(first, chunks), request.steps, 60 * request.minutes, on_step)
     facts = {
         "model": model.spec.name,
         "base": digest_of(folder, adapters_over(folder, find_adapter(request.adapter, folder))),
@@ -100,13 +104,12 @@ def _trainer(request: HeadRequest, folder: Path, model: Model, tokens: Tensor) -
     return HeadTrainer(weights[EMBEDDING].clone(), output, weights[NORM], tokens, request.recipe, dtype)
 
 
-def _held_out(states: States, size: int, trainer: HeadTrainer, progress: Progress) -> list[Chunk]:
-    count = -(-trainer.recipe.held_out // trainer.recipe.positions)
-    chunks = []
-    for chunk in islice(states.chunks(size, trainer.overlap), count):
-        chunks.append(chunk)
-        progress("held-out drafts", len(chunks) / count)
-    return chunks
+def _taken(chunks: Iterator[Chunk], count: int, stage: str, progress: Progress) -> list[Chunk]:
+    taken = []
+    for chunk in islice(chunks, count):
+        taken.append(chunk)
+        progress(stage, len(taken) / count)
+    return taken
 
 
 def _rows(corpus: Corpus, name: str, spec: ModelSpec) -> SplitRows:

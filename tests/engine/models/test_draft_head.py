@@ -30,9 +30,9 @@ def test_a_step_equals_its_formula():
     def norm(v):
         return v / (sum(float(x) ** 2 for x in v) / len(v) + 1e-6) ** 0.5
 
-    joined = weights["state"] @ norm(state) + weights["input"] @ norm(embedded)
-    gated = torch.stack([joined[i] / (1 + torch.exp(-joined[i])) * joined[3 + i] for i in range(3)])
-    expected = state + weights["output"] @ gated
+    parts = weights["state"] @ norm(state) + weights["input"] @ norm(embedded)
+    gated = torch.stack([parts[i] / (1 + torch.exp(-parts[i])) * parts[3 + i] for i in range(3)])
+    expected = state + parts[6:] + weights["output"] @ gated
     assert torch.allclose(advance(state, take_in(embedded, weights), weights), expected, atol=1e-4)
     assert torch.allclose(readout(expected, weights), norm(expected) * weights["norm"], atol=1e-4)
 

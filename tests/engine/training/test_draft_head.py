@@ -104,6 +104,25 @@ def test_it_learns_what_the_model_says():
     assert after.drafts == before.drafts > 0
 
 
+def test_it_begins_with_least_squares():
+    run = trainer()
+    taken = list(islice(chunks(run), 30))
+    run.begin(taken)
+    embedding, known, next_ = WEIGHTS["model.embed_tokens.weight"], [], []
+    for chunk in taken:
+        states = rms(chunk.states)
+        for place in range(len(states) - 1):
+            if chunk.places[place + 1] == chunk.places[place] + 1:
+                known.append(torch.cat([states[place], rms(embedding[chunk.tokens[place + 1]])]))
+                next_.append(states[place + 1] - states[place])
+    expected = torch.linalg.lstsq(torch.stack(known), torch.stack(next_), driver="gelsd").solution
+    linear = torch.cat([run.weights[n][2 * RECIPE.inner :] for n in ("state", "input")], dim=1)
+    residual = (torch.stack(known) @ linear.T - torch.stack(next_)).square().mean()
+    best = (torch.stack(known) @ expected - torch.stack(next_)).square().mean()
+    assert residual < 1.05 * best + 1e-4
+    assert run.weights["state"].requires_grad
+
+
 def test_the_same_seed_gives_the_same_head():
     found = []
     for _ in range(2):
