@@ -247,10 +247,9 @@ class Engine:
         )
 
     def _doubter(self, request: CompletionRequest, policy: Policy) -> Doubter | None:
-        """Hears the corrector head on a text that is ranked among others; a search values its texts itself."""
-        if self.corrector is None or request.candidates < 2 or policy.branches > 1:
-            return None
-        return Doubter(self.corrector)
+        """Hears the corrector head on a text that is ranked among others."""
+        several = request.candidates > 1 or policy.branches > 1
+        return Doubter(self.corrector) if self.corrector is not None and several else None
 
     def _names(self, grammar: Grammar | None, request: CompletionRequest, *, thorough: bool) -> NamesJudge | None:
         """The judge of names; where that can change what is shown, installed packages are looked up, too.

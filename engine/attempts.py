@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from remask.contract.messages import NameFacts, PromptCounts, Reason
-from remask.engine.decode.search.value import UNKNOWN_NATS, Aim
+from remask.engine.decode.search.value import UNKNOWN_NATS, WRONG_NATS, Aim
 from remask.engine.judge.finish import Finished, finish
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge
 
-WRONG_NATS = 0.25  # what a text loses in rank if the corrector head is sure that all of it is wrong
 UNSHOWN = frozenset({Reason.CUT, Reason.SYNTAX, Reason.EMPTY, Reason.DUPLICATE, Reason.DEADLINE})
 
 
@@ -41,8 +40,7 @@ class Attempt:
     @property
     def value(self) -> float:
         """What it is ranked by: the score, less for names that nothing defines, less for the corrector's doubts."""
-        names = 0.0 if self.searched else UNKNOWN_NATS * self.names.after
-        return self.score - names - WRONG_NATS * self.doubt
+        return self.score if self.searched else self.score - UNKNOWN_NATS * self.names.after - WRONG_NATS * self.doubt
 
 
 class Finisher:

@@ -5,6 +5,9 @@ Knows states and scores of passes, one after the other; knows no passes.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -13,35 +16,45 @@ from remask.engine.models.transformer import Taps
 
 
 class Doubter:
-    """The head's word on one text. `wrong` are the probabilities that its tokens are wrong, the last one left out.
+    """The head's word on one text. `wrong` are the probabilities that its tokens are wrong, in order.
 
-    The last token of a text is written but never read, so nothing is known of it.
+    The last token of a text is written but never read, so that it has none; one that is not known is no number. Forks
+    hear the same passes.
     """
 
     def __init__(self, head: Corrector) -> None:
         self._head = head
         self._signs: Tensor | None = None  # [1, SIGNS] of the newest token, which the next pass reads
-        self._taps = Taps(head.taps)
+        self._last = [Taps(head.taps)]  # of the newest pass
         self.wrong: list[float] = []
 
     @property
     def mean(self) -> float:
         """The mean probability that a token is wrong; 0 of a text that is not judged."""
-        return sum(self.wrong) / len(self.wrong) if self.wrong else 0.0
+        known = [one for one in self.wrong if not math.isnan(one)]
+        return sum(known) / len(known) if known else 0.0
+
+    def fork(self, count: int, more: int = 0) -> Doubter:
+        """For a text of which `count` first tokens are this one's, and `more` behind them are not judged."""
+        other = Doubter(self._head)
+        other._last = self._last
+        kept = self.wrong[:count]
+        other.wrong = [*kept, *[math.nan] * (count - len(kept) + more)]
+        return other
 
     def taps(self) -> Taps:
         """What the next pass has to keep for `read`."""
-        self._taps = Taps(self._head.taps)
-        return self._taps
+        self._last[0] = Taps(self._head.taps)
+        return self._last[0]
 
-    def read(self, rows: list[int], scores: Tensor, written: list[int]) -> None:
+    def read(self, rows: Sequence[int], scores: Tensor, written: Sequence[int]) -> None:
         """Take the last pass into account: it read the newest token and accepted all of `written` but the last one.
 
         rows: theirs in the pass, that of the newest token first. scores [len(written), vocab]: what those rows predict.
         The last of `written` is the pass's own, which the next pass reads.
         """
-        states = self._taps.stacked()[rows]
-        signs = signs_of(scores, torch.tensor(written, device=scores.device))
+        states = self._last[0].stacked()[list(rows)]
+        signs = signs_of(scores, torch.tensor(list(written), device=scores.device))
         known = signs[:-1] if self._signs is None else torch.cat([self._signs, signs[:-1]])
         judged = states[len(states) - len(known) :]
         if len(known):

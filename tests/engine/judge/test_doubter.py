@@ -1,15 +1,18 @@
 """What the head thinks of a text while it is written is what it thinks of the whole text, read at once."""
 
+import math
+
 import pytest
 import torch
 from tiny import SPEC, tiny_model
 
 from remask.contract.messages import CompletionRequest, NameFacts, PromptCounts, Reason
 from remask.engine.api import Engine
-from remask.engine.attempts import WRONG_NATS, Attempt, distinct
+from remask.engine.attempts import Attempt, distinct
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import policy_named
 from remask.engine.decode.request import Budget, Request
+from remask.engine.decode.search.value import WRONG_NATS, Aim
 from remask.engine.decode.stop import StopRules
 from remask.engine.judge.corrector import Corrector, part_shapes, signs_of
 from remask.engine.judge.doubter import Doubter
@@ -27,6 +30,17 @@ def head(seed=0):
     return Corrector(parts=parts, taps=(0, 1), threshold=0.5, strict=0.9, base="")
 
 
+@torch.inference_mode()
+def whole(decoder, model, corrector, text):
+    """The head's word on a text that is read at once."""
+    taps = Taps(corrector.taps)
+    hidden = model.transformer.forward(
+        Pass.causal([*PROMPT, *text], 0, model.transformer.device), model.transformer.new_cache(), taps
+    )
+    scores = decoder._reader.scores(hidden[len(PROMPT) - 1 : -1])
+    return corrector.wrong(taps.stacked()[len(PROMPT) :], signs_of(scores, torch.tensor(text))).tolist()
+
+
 @pytest.mark.parametrize("policy", ["autoregressive", "default", "single_pass", "lookup_single_pass", "auto"])
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_every_policys_doubts_are_those_of_the_text(policy, temperature):
@@ -36,18 +50,29 @@ def test_every_policys_doubts_are_those_of_the_text(policy, temperature):
     decoder = Decoder(model)
     decoder.prepare(request, Prompt(PROMPT))
     decoder.decode(request, OPEN)
-    text = request.written
-    with torch.inference_mode():
-        taps = Taps(corrector.taps)
-        hidden = model.transformer.forward(
-            Pass.causal([*PROMPT, *text], 0, model.transformer.device), model.transformer.new_cache(), taps
-        )
-        scores = decoder._reader.scores(hidden[len(PROMPT) - 1 : -1])
-        want = corrector.wrong(taps.stacked()[len(PROMPT) :], signs_of(scores, torch.tensor(text))).tolist()
+    text, want = request.written, whole(decoder, model, corrector, request.written)
     found = request.doubter.wrong
     assert len(found) >= len(text) - 1  # the last token is written, not read; one that is cut off may be
     count = min(len(found), len(want))
     assert found[:count] == pytest.approx(want[:count], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_searchs_texts_are_doubted_as_if_each_was_read_alone(seed, steps):
+    model, corrector = tiny_model(seed), head()
+    policy = policy_named(f"search:branches=4,steps={steps}", SPEC)
+    request = Request(Session(model.transformer.new_cache()), policy, Budget(16), aim=Aim(), wanted=4)
+    request.doubter = Doubter(corrector)
+    decoder = Decoder(model)
+    decoder.prepare(request, Prompt(PROMPT))
+    found = decoder.texts(request, OPEN)
+    assert len(found) > 1
+    for one in found:
+        wrong, want = one.branch.doubter.wrong, whole(decoder, model, corrector, one.branch.written)
+        pairs = [(w, v) for w, v in zip(wrong, want, strict=False) if not math.isnan(w)]
+        assert len(pairs) >= len(want) - 2  # the span's token and the last one may not be known
+        assert [w for w, _ in pairs] == pytest.approx([v for _, v in pairs], abs=2e-3)
 
 
 def attempt(text, score, doubt):
@@ -74,3 +99,7 @@ def test_candidates_are_judged_and_one_text_is_not(monkeypatch):
     engine.complete(CompletionRequest(**ask, candidates=2))
     assert made
     assert all(0 < one.mean < 1 for one in made)
+    ask["policy"] = "auto"
+    count = len(made)
+    engine.complete(CompletionRequest(**ask, candidates=2))
+    assert len(made) == count + 1  # a search forks it
