@@ -81,7 +81,7 @@ def holds(author: Author, before: str, text: str, after: str) -> bool:
     return Gate(grammar, before, after).check(text).reason is None
 
 
-@pytest.mark.parametrize(("unit", "seed"), [(Unit.UTF16, 1), (Unit.UTF8, 2)])
+@pytest.mark.parametrize(("unit", "seed"), [(Unit.UTF16, 1), (Unit.UTF8, 2), (Unit.UTF32, 3)])
 async def test_nothing_is_shown_that_must_not_be(inside: Any, unit: Unit, seed: int) -> None:
     client = await inside("")
     author = Author()
