@@ -14,8 +14,12 @@ from typing import BinaryIO
 import psutil
 import pytest
 from lsp_client import PATIENCE_S, LspClient
+from shared_engines import Start, is_gone, left_in
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.lsp_server import engine_child
+from remask.lsp_server.engine_client import ProcessEngine
+from remask.lsp_server.engine_share import Place
 from remask.lsp_server.fake_engine import FakeEngine
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.server import RemaskServer
@@ -203,3 +207,28 @@ def sleeper() -> Iterator[psutil.Popen]:
     yield process
     process.kill()
     process.communicate()
+
+
+# --- engines that several servers share -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def start(runtime_dir: Path) -> AsyncIterator[Start]:
+    """`start(*ARGUMENTS)`: an engine as one server sees it; the same arguments share a process."""
+    engines: list[ProcessEngine] = []
+
+    def make(*arguments: str, unload_after_s: float = 0) -> ProcessEngine:
+        command = [sys.executable, str(HERE / "fake_service.py"), *arguments]
+        place = Place(command)
+        engines.append(ProcessEngine(command, back_off_s=0.01, unload_after_s=unload_after_s, place=place))
+        return engines[-1]
+
+    yield make
+    pids = {engine.pid for engine in engines if engine.pid}
+    for engine in engines:
+        await engine.close()
+    for pid in pids:
+        await is_gone(pid)
+    while engine_child._others:  # noqa: ASYNC110 - the system tells of their end
+        await asyncio.sleep(0.01)
+    assert not left_in(runtime_dir)

@@ -8,91 +8,21 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import sys
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
+from shared_engines import Start, answers, complete, is_not_answered, two
 
 from remask.contract.errors import StorageError
-from remask.contract.messages import CompletionRequest, CompletionResult, Reason
+from remask.contract.messages import Reason
 from remask.contract.places import config_dir
-from remask.lsp_server import engine_child, engine_share
+from remask.lsp_server import engine_share
 from remask.lsp_server.engine_client import ProcessEngine, open_engine
 from remask.lsp_server.engine_link import EngineLink
-from remask.lsp_server.engine_share import JoinedEngine, Place
+from remask.lsp_server.engine_share import Place
 from remask.lsp_server.options import ServerOptions
 from remask.lsp_server.status import EngineState
-
-SERVICE = Path(__file__).with_name("fake_service.py")
-Start = Callable[..., ProcessEngine]
-
-
-@pytest.fixture
-async def start(runtime_dir: Path) -> AsyncIterator[Start]:
-    """`start(*ARGUMENTS)`: an engine as one server sees it; the same arguments share a process."""
-    engines: list[ProcessEngine] = []
-
-    def make(*arguments: str, unload_after_s: float = 0) -> ProcessEngine:
-        command = [sys.executable, str(SERVICE), *arguments]
-        place = Place(command)
-        engines.append(ProcessEngine(command, back_off_s=0.01, unload_after_s=unload_after_s, place=place))
-        return engines[-1]
-
-    yield make
-    pids = {engine.pid for engine in engines if engine.pid}
-    for engine in engines:
-        await engine.close()
-    for pid in pids:
-        await is_gone(pid)
-    while engine_child._others:  # noqa: ASYNC110 - the system tells of their end
-        await asyncio.sleep(0.01)
-    assert not left_in(runtime_dir)
-
-
-def left_in(folder: Path) -> list[Path]:
-    return [*folder.glob("*.sock"), *folder.glob("engine-*")]
-
-
-async def is_gone(pid: int | None) -> None:
-    """Wait until no such process is left, nor its note."""
-    assert pid
-    async with asyncio.timeout(20):
-        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
-async def health(engine: ProcessEngine) -> dict[str, Any]:
-    assert engine._link is not None
-    async with engine._link._session.get("http://engine/v1/health") as response:
-        return dict(await response.json())
-
-
-async def complete(engine: ProcessEngine, prefix: str = "x = ", **fields: Any) -> CompletionResult:
-    return await engine.complete(CompletionRequest(document="d", language="python", prefix=prefix, **fields))
-
-
-async def answers(engine: ProcessEngine) -> None:
-    """Wait until the engine answers (again)."""
-    async with asyncio.timeout(20):
-        while (await complete(engine)).reason is Reason.ENGINE:  # noqa: ASYNC110 - another process decides
-            await asyncio.sleep(0.01)
-
-
-async def is_not_answered(engine: ProcessEngine) -> None:
-    """Ask what the engine never answers; on a busy machine the time may be up before it hears of it."""
-    while (await complete(engine, "# deaf", deadline_ms=50)).reason is Reason.DEADLINE:
-        pass
-
-
-async def two(start: Start) -> tuple[ProcessEngine, ProcessEngine]:
-    """The engine of the server that has started it, and the same of another server."""
-    owner, guest = start(), start()
-    await answers(owner)
-    await answers(guest)
-    return owner, guest
 
 
 async def test_two_servers_share_a_process(start: Start) -> None:
@@ -110,38 +40,6 @@ async def test_all_that_start_at_once_end_with_one_process(start: Start) -> None
     results = await asyncio.gather(*(complete(engine) for engine in engines))
     assert {result.text for result in results} == {"pass"}
     assert len({engine.pid for engine in engines}) == 1
-
-
-async def test_an_engine_goes_on_for_the_others_when_the_server_leaves_that_has_started_it(start: Start) -> None:
-    owner, guest = await two(start)
-    states: list[EngineState] = []
-    guest.on_state = lambda state, _: states.append(state)
-    pid = owner.pid
-    await owner.close()
-    await answers(guest)
-    assert guest.pid == pid
-    assert not states, "nothing has changed for those who use it"
-    late = start()
-    await answers(late)
-    assert late.pid == pid, "it is found, too"
-    await guest.close()
-    await answers(late)
-    assert late.pid == pid
-    await late.close()
-    await is_gone(pid)
-    last = start()
-    await answers(last)
-    assert last.pid != pid
-
-
-async def test_a_request_is_asked_again_when_the_engine_leaves_meanwhile(start: Start) -> None:
-    owner, guest = await two(start)
-    task = asyncio.ensure_future(complete(guest, "# once", deadline_ms=60_000))
-    while not (await health(owner))["busy"]:  # noqa: ASYNC110 - another process decides
-        await asyncio.sleep(0.01)
-    assert owner.pid
-    psutil.Process(owner.pid).terminate()
-    assert (await task).text == "pass", "by the next one"
 
 
 async def test_an_engine_that_dies_is_started_again_for_all(start: Start) -> None:
@@ -174,45 +72,6 @@ async def test_a_server_of_another_version_has_another_engine(start: Start, monk
     await answers(guest)
     await answers(newer)
     assert newer.pid != guest.pid
-
-
-async def test_an_engine_that_others_use_is_not_put_away(start: Start) -> None:
-    owner, guest = start(unload_after_s=0.05), start()
-    idle = asyncio.Event()
-    owner.on_state = lambda state, _: idle.set() if state is EngineState.UNLOADED else None
-    await complete(owner)
-    pid = owner.pid
-    await complete(guest)
-    async with asyncio.timeout(20):
-        await idle.wait()
-    assert (await complete(guest)).text == (await complete(owner)).text == "pass"
-    assert guest.pid == pid
-    assert (await health(guest))["guests"] == 2, "who had started it has come back as a guest"
-
-
-async def test_an_engine_that_hangs_ends_with_the_server_that_has_started_it(start: Start) -> None:
-    """It cannot say that it goes on for others."""
-    owner, guest = await two(start)
-    pid = owner.pid
-    psutil.Process(pid).suspend()
-    while psutil.Process(pid).status() != psutil.STATUS_STOPPED:  # noqa: ASYNC110 - the system decides
-        await asyncio.sleep(0.01)
-    await owner.close()
-    await is_gone(pid)
-    await answers(guest)
-    assert guest.pid != pid
-
-
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 404 Not Found\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\n"])
-async def test_an_engine_that_leaves_just_now_is_not_joined(tmp_path: Path, answer: bytes) -> None:
-    def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer)
-        writer.close()
-
-    path = str(tmp_path / "a.sock")
-    async with await asyncio.start_unix_server(close, path):
-        assert not await JoinedEngine(path, os.getpid()).join()
-    assert not await JoinedEngine(path, os.getpid()).join(), "nobody listens"
 
 
 async def test_an_idle_engine_is_put_away_for_all_and_comes_back(start: Start) -> None:
