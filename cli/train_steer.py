@@ -21,7 +21,7 @@ FILE = click.Path(path_type=Path)
 @click.option(
     "--without", "lacking", type=FILE, multiple=True, required=True, help="A text that lacks it (repeatable)."
 )
-@click.option("--layer", type=int, help="Behind which layer, from 0, it acts; by default half the depth.")
+@click.option("--layer", type=int, help="Behind which layer, from 0, it acts; by default a third of the depth.")
 @click.option("--out", type=FILE, required=True, help="The .safetensors file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @engine_options
@@ -52,7 +52,7 @@ def steer(
 
     folder = find_model(model)
     base = digest_of(folder, adapters_over(folder, find_adapter(adapter, model)))
-    chosen = engine.model.spec.shape.layers // 2 if layer is None else layer
+    chosen = engine.model.spec.shape.layers // 3 if layer is None else layer
     made = make_steering(engine.model, texts, others, chosen, base)
     save_steering(out, made)
     facts = {"file": str(out), "layer": made.layer, **made.facts}

@@ -39,7 +39,7 @@ def test_a_vector_is_made_and_used(files, capsys):
 def test_it_says_what_it_made(files, capsys):
     assert train(files) == 0
     said = capsys.readouterr().out
-    assert said.startswith("Behind layer 1, from ")
+    assert said.startswith("Behind layer 0, from ")
     assert f"Use it with --steer {files / 'v.safetensors'}[:strength]." in said
 
 
