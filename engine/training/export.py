@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def export_run(request: ExportRequest) -> Exported:
         refuse_filled(request.out)
     figures = [column for path in request.figures for column in read_figures(path)]
     run = read_run(request.run)
-    base = _read_base(request.base)
+    base = _as_trained(_read_base(request.base), run)
     _refuse_other_base(run, base)
     name = " ".join(request.name.split())[:80] or f"{base.name}-trained"
     whole = request.merge or not run.recipe.rank
@@ -110,6 +111,14 @@ def _read_base(source: Path | None) -> _Base:
             advice="Name with --base what the run was trained on.",
         )
     return _Base(folder, spec, adapters_over(folder), stored_tensors(folder, spec.shape))
+
+
+def _as_trained(base: _Base, run: Run) -> _Base:
+    """The base with as many of its adapters as the run had: a run that went on from one is beside it, not over it."""
+    for count in range(len(base.carried), -1, -1):
+        if digest_of(base.folder, base.carried[:count]) == run.facts.get("base_sha256"):
+            return replaced(base, carried=base.carried[:count])
+    return base
 
 
 def _refuse_other_base(run: Run, base: _Base) -> None:

@@ -150,6 +150,21 @@ def test_what_the_base_carries_is_part_of_it(base, tmp_path):
     assert not (tmp_path / "whole" / "adapter_config.json").exists()
 
 
+def test_a_run_that_went_on_from_the_carried_adapter_takes_its_place(base, tmp_path):
+    plain, bare = weights(base), digest_of(base)
+    for path in write_adapter(tmp_path / "carried", random_pairs(1)).iterdir():
+        shutil.copy(path, base)
+    run = lora_run(tmp_path / "run", base="base", base_sha256=bare)
+    export_run(ExportRequest(run=run, out=tmp_path / "instead", base=base))
+    export_run(ExportRequest(run=run, out=tmp_path / "whole", base=base, merge=True))
+    for name, (a, b) in random_pairs().items():
+        plain[f"{name}.weight"] += b @ a
+    assert near(weights(tmp_path / "whole"), plain, steps=3.0)
+    config = json.loads((tmp_path / "instead" / "adapter_config.json").read_text())
+    assert config["remask"]["base"]["sha256"] == bare
+    assert [a.folder for a in adapters_over(base, tmp_path / "instead")] == [tmp_path / "instead"]
+
+
 def test_balanced_pairs_round_better():
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(8, 64, generator=generator) * torch.logspace(2, -2, 8)[:, None]
