@@ -43,9 +43,9 @@ class HeadRecipe:
     steps: int = 4
     inner: int = 768
     listed: int = 8192
-    positions: int = 1024
+    positions: int = 512
     taught: int = 16
-    lr: float = 2e-3
+    lr: float = 1e-3
     warmup: int = 20
     fitted: int = 60_000
     held_out: int = 12_000
