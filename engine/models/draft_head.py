@@ -61,7 +61,8 @@ def joined(state: Tensor, parts: Tensor, output: Callable[[Tensor], Tensor]) -> 
     """S_k + c + C (silu(a) * b) from a, b and c beside each other: `parts` [..., 2 * inner + width]."""
     inner = (parts.shape[-1] - state.shape[-1]) // 2
     a, b, c = parts.split([inner, inner, state.shape[-1]], dim=-1)
-    return state + c + output(F.silu(a) * b)
+    after: Tensor = state + c + output(F.silu(a) * b)
+    return after
 
 
 def readout(state: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
