@@ -47,7 +47,7 @@ def service_command(options: ServerOptions) -> list[str]:
     if options.adapter is not None:
         command += ["--adapter", str(options.adapter.absolute())]
     for vector in options.steer:
-        command += ["--steer", str(Path(vector).expanduser().absolute())]
+        command += ["--steer", str(Path(os.path.expanduser(vector)).absolute())]
     return command
 
 

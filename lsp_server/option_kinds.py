@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remask.contract.messages import MAX_GUIDE_CHARACTERS
+from remask.lsp_server.positions import has_surrogates
 
 _TEXT = f"a text of at most {MAX_GUIDE_CHARACTERS} characters"
 
@@ -46,7 +48,7 @@ def _read_word(value: object) -> str:
 
 
 def _read_text(value: object) -> str:
-    if isinstance(value, str) and len(value) <= MAX_GUIDE_CHARACTERS:
+    if isinstance(value, str) and len(value) <= MAX_GUIDE_CHARACTERS and not has_surrogates(value):
         return value
     raise ValueError(_TEXT)
 
@@ -60,8 +62,8 @@ def _read_words(value: object) -> tuple[str, ...]:
 def _read_folder(value: object) -> Path | None:
     if value is None or value == "":
         return None
-    if isinstance(value, str):
-        return Path(value).expanduser()
+    if isinstance(value, str) and "\0" not in value:
+        return Path(os.path.expanduser(value))  # which leaves an unknown user's name as it is; Path's own raises
     raise ValueError("the path of a folder")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from remask.lsp_server.engine_child import service_command
 from remask.lsp_server.options import ServerOptions, kind_of, wire_name
 
 RIGHT: dict[str, Any] = {
@@ -81,6 +82,8 @@ def test_nothing_set_is_the_defaults(values: Any) -> None:
         ({"maxTokens": "64"}, "'maxTokens'"),
         ({"deadlineMs": 1.5}, "'deadlineMs'"),
         ({"model": 5}, "the path of a folder"),
+        ({"model": "a\0b"}, "the path of a folder"),
+        ({"guide": "half of \ud83d"}, "'guide' is a text"),
         ({"device": ""}, "'device' is a word"),
         ({"max_tokens": 5}, "no option 'max_tokens'. Did you mean maxTokens"),
         ({"debouncems": 5}, "no option 'debouncems'. Did you mean debounceMs"),
@@ -105,3 +108,10 @@ def test_what_the_client_leaves_out_stays_as_it_was() -> None:
 def test_a_wrong_option_leaves_the_right_ones() -> None:
     options, wrong = ServerOptions().updated({**RIGHT, "maxTokens": -1})
     assert (options.device, options.max_tokens, len(wrong)) == ("cpu", ServerOptions().max_tokens, 1)
+
+
+def test_the_home_of_a_user_who_is_not_there_stops_nothing() -> None:
+    options, wrong = ServerOptions().updated({"model": "~nobody-of-this-name/m", "steer": ["~nobody-of-this-name/v:2"]})
+    assert not wrong, "the engine says that there is no such file"
+    command = service_command(options)
+    assert command[command.index("--steer") + 1].endswith("~nobody-of-this-name/v:2")
