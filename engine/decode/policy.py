@@ -236,7 +236,7 @@ POLICIES = {
         # All of them, as they pay on this machine for this text.
         Policy(name="auto", draft="lookup+head+single_pass+canvas", canvas=8, plan=Plan.MEASURED),
         # Other texts from the weak spans of the first one, all in one pass; the best of them is taken.
-        Policy(name="search", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED, branches=4),
+        Policy(name="search", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED, branches=8),
         # Also takes what is half as likely as the best: more tokens a pass, another text.
         Policy(name="bounded", draft="lookup+single_pass", canvas=3, verify=Verify.BOUNDED, ratio=0.5),
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),
