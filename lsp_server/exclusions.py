@@ -8,7 +8,7 @@ Ignore files count from the repository's folder down, which may lie above the op
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
@@ -30,6 +30,7 @@ EXCLUDED_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube
 _NOT_OF_A_NAME = " \t\r\n\0"  # at its end
 OWN_FILE = ".remaskignore"
 MAX_IGNORE_BYTES = 1_000_000
+MAX_FOLDERS = 100  # in one another; what lies deeper is kept out, since asking all rules on the way takes too long
 _LOOK_AGAIN_AFTER = 4_096  # folders whose rules are kept
 
 _Rules = tuple[tuple[str, tuple[Rule, ...]], ...]
@@ -61,9 +62,8 @@ class Exclusions:
 
     def changed(self) -> None:
         """Read the ignore files again when they are next asked for."""
-        self._rules.clear()
-        self._tops.clear()
-        self._real.clear()
+        # New ones: a thread that has read a file before this change keeps its rules in the old ones.
+        self._rules, self._tops, self._real = {}, {}, {}
 
     def forbids(self, uri: str) -> bool:
         """Whether nothing may be completed in this document."""
@@ -72,11 +72,15 @@ class Exclusions:
         path = file_behind(uri)
         if path is None:
             return verdict(self._option, parse(uri).key.rpartition("/")[2], False) is True
-        return any(_is_secret(str(one)) for one in self._spellings(path)) or self._is_out(path, (OWN_FILE,))
+        return (
+            _is_too_deep(path)
+            or any(_is_secret(str(one)) for one in self._spellings(path))
+            or self._is_out(path, (OWN_FILE,))
+        )
 
     def hides(self, path: Path, *, is_folder: bool = False) -> bool:
         """Whether this file, or everything in this folder, is kept from the model when it completes another file."""
-        if _is_secret(str(path)) or self._leads_away(path):
+        if _is_secret(str(path)) or _is_too_deep(path) or self._leads_away(path):
             return True
         return self._is_out(path, (".gitignore", OWN_FILE), is_folder=is_folder)
 
@@ -100,9 +104,10 @@ class Exclusions:
 
     def _real_folder(self, folder: Path) -> Path:
         """The folder itself where it was opened by a link."""
-        real = self._real.get(folder)
+        kept = self._real
+        real = kept.get(folder)
         if real is None:
-            real = self._real[folder] = Path(os.path.realpath(folder))
+            real = kept[folder] = Path(os.path.realpath(folder))
         return real
 
     def _is_out(self, path: Path, names: tuple[str, ...], *, is_folder: bool = False) -> bool:
@@ -126,51 +131,72 @@ class Exclusions:
             for parts, folder in _steps(path.relative_to(root).parts, is_folder):
                 if verdict(self._option, "/".join(parts), folder):
                     return True
-        top = self._top(roots[-1] if roots else path.parent)
-        return any(
-            self._decide(top, parts, names, folder) for parts, folder in _steps(path.relative_to(top).parts, is_folder)
-        )
+        root = roots[-1] if roots else path.parent
+        inside = path.relative_to(root)
+        bases = {root, self._real_folder(root)} if roots else {root}  # a folder in a repository may be opened by a link
+        return any(self._is_ignored(base / inside, self._top(base), names, is_folder) for base in bases)
+
+    def _is_ignored(self, path: Path, top: Path, names: tuple[str, ...], is_folder: bool) -> bool:
+        """Whether an ignore file of one of these names, from the folder `top` down, takes the path out."""
+        parts = path.relative_to(top).parts
+        read = [dict(self._read(top.joinpath(*parts[:depth]))) for depth in range(len(parts))]
+        kinds = [[rules.get(name, ()) for rules in read] for name in names]
+        return any(_decide(rules, *step) for rules in kinds if any(rules) for step in _steps(parts, is_folder))
 
     def _top(self, root: Path) -> Path:
         """The folder from which ignore files count: the one of the repository that the opened folder lies in.
 
         Without a repository it is the outermost that has a file of ours.
         """
-        top = self._tops.get(root)
+        kept = self._tops
+        top = kept.get(root)
         if top is None:
             above = (root, *root.parents)
             top = next((folder for folder in above if _exists(folder / ".git")), None)
             top = top or next((folder for folder in reversed(above) if _exists(folder / OWN_FILE)), root)
-            self._tops[root] = top
+            kept[root] = top
         return top
 
-    def _decide(self, root: Path, parts: tuple[str, ...], names: tuple[str, ...], is_folder: bool) -> bool:
-        """What the ignore files say, the nearest first; each kind for itself."""
-        for name in names:
-            for depth in range(len(parts) - 1, -1, -1):
-                rules = dict(self._read(root.joinpath(*parts[:depth]))).get(name, ())
-                said = verdict(rules, "/".join(parts[depth:]), is_folder)
-                if said is not None:
-                    if said:
-                        return True
-                    break
-        return False
-
     def _read(self, folder: Path) -> _Rules:
-        rules = self._rules.get(folder)
+        kept = self._rules
+        rules = kept.get(folder)
         if rules is None:
-            git = _lines(folder / ".git" / "info" / "exclude") + _lines(folder / ".gitignore")
+            git = _lines(_exclude_file(folder)) + _lines(folder / ".gitignore")
             rules = ((".gitignore", read_rules(git)), (OWN_FILE, read_rules(_lines(folder / OWN_FILE))))
-            if len(self._rules) >= _LOOK_AGAIN_AFTER:
-                self._rules.clear()
-            self._rules[folder] = rules
+            if len(kept) >= _LOOK_AGAIN_AFTER:
+                kept.clear()
+            kept[folder] = rules
         return rules
+
+
+def _decide(rules: Sequence[tuple[Rule, ...]], parts: tuple[str, ...], is_folder: bool) -> bool:
+    """What the ignore files of one kind say, the nearest first; `rules` are those of each folder on the way."""
+    for depth in range(len(parts) - 1, -1, -1):
+        said = verdict(rules[depth], "/".join(parts[depth:]), is_folder) if rules[depth] else None
+        if said is not None:
+            return said
+    return False
 
 
 def _steps(parts: tuple[str, ...], is_folder: bool) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The folders on the way to a path, then the path; each with whether it is a folder."""
     for depth in range(1, len(parts) + 1):
         yield parts[:depth], is_folder or depth < len(parts)
+
+
+def _is_too_deep(path: Path) -> bool:
+    return len(path.parts) > MAX_FOLDERS
+
+
+def _exclude_file(folder: Path) -> Path:
+    """Where git keeps a repository's own patterns. A worktree and a submodule have a file that says where `.git` is."""
+    git = folder / ".git"
+    first = _lines(git)[:1]
+    if first and first[0].startswith("gitdir: "):
+        git = folder / first[0].removeprefix("gitdir: ").strip()
+        common = _lines(git / "commondir")[:1]
+        git = git / common[0].strip() if common else git
+    return git / "info" / "exclude"
 
 
 def _exists(path: Path) -> bool:
@@ -182,6 +208,8 @@ def _exists(path: Path) -> bool:
 
 def _lines(path: Path) -> list[str]:
     try:
+        if not path.is_file():  # a pipe never ends, and a link may lead to what the client writes to us (/dev/stdin)
+            return []
         with path.open("rb") as file:
             text = file.read(MAX_IGNORE_BYTES).decode("utf-8-sig", "replace")  # git skips the mark, too
             return text.split("\n")  # as git does: no other line end

@@ -16,6 +16,8 @@ from functools import lru_cache
 from itertools import pairwise
 
 MAX_PATTERN = 1_000  # characters; a longer one names no file
+MAX_RULES = 10_000  # of one file, of which MAX_WILD may have wildcards; more would hold typing up: then all is out
+MAX_WILD = 2_000
 _STAR = "[^/]*"
 _FOLDERS = "(?:[^/]*/)*"
 _PLAIN = re.compile(r"[^*?\[\\]*")
@@ -42,19 +44,37 @@ _CLASSES = {
 class Rule:
     """One pattern: what it fits, and whether it takes files out or back in. `anchored`: the whole path, else its name.
 
-    `expression` is asked of a path's UTF-8 bytes, each as one character: so git counts.
+    `expression` is asked of a path's UTF-8 bytes, each as one character: so git counts. A text fits only itself.
     """
 
-    expression: re.Pattern[str]
+    expression: re.Pattern[str] | str
     anchored: bool
     only_folders: bool
     takes_in: bool
 
+    def fits(self, text: str) -> bool:
+        """Whether the expression fits all of a text."""
+        if isinstance(self.expression, str):
+            return self.expression == text
+        return self.expression.fullmatch(text) is not None
+
+
+_ALL = Rule(re.compile(".*", re.DOTALL), anchored=True, only_folders=False, takes_in=False)
+
 
 def read_rules(lines: Iterable[str]) -> tuple[Rule, ...]:
     """The rules of a file of patterns; lines that say nothing are left out."""
-    rules = (_read_rule(line) for line in lines)
-    return tuple(rule for rule in rules if rule is not None)
+    rules: list[Rule] = []
+    wild = 0
+    for line in lines:
+        rule = _read_rule(line)
+        if rule is None:
+            continue
+        wild += not isinstance(rule.expression, str)
+        if len(rules) >= MAX_RULES or wild > MAX_WILD:
+            return (*rules, _ALL)
+        rules.append(rule)
+    return tuple(rules)
 
 
 def verdict(rules: tuple[Rule, ...], path: str, is_folder: bool) -> bool | None:
@@ -62,7 +82,7 @@ def verdict(rules: tuple[Rule, ...], path: str, is_folder: bool) -> bool | None:
     whole = _bytewise(path)
     name = whole.rpartition("/")[2]
     for rule in reversed(rules):
-        if (is_folder or not rule.only_folders) and rule.expression.fullmatch(whole if rule.anchored else name):
+        if (is_folder or not rule.only_folders) and rule.fits(whole if rule.anchored else name):
             return not rule.takes_in
     return None
 
@@ -81,7 +101,10 @@ def _read_rule(line: str) -> Rule | None:
     only_folders = pattern.endswith("/")
     pattern = pattern[:-1] if only_folders else pattern
     anchored = "/" in pattern
-    expression = _translate(_bytewise(pattern.removeprefix("/")))
+    pattern = _bytewise(pattern.removeprefix("/"))
+    if pattern and _PLAIN.fullmatch(pattern):
+        return Rule(pattern, anchored, only_folders, takes_in)
+    expression = _translate(pattern)
     return None if expression is None else Rule(re.compile(expression, re.DOTALL), anchored, only_folders, takes_in)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from remask.lsp_server import exclusions as exclusions_module
 from remask.lsp_server.exclusions import Exclusions, may_hold_secrets
 from remask.lsp_server.folders import Folders, path_of
 
@@ -231,3 +232,62 @@ def test_an_ignore_file_that_cannot_be_read_is_none(root: Path) -> None:
 )
 def test_the_path_of_a_uri(uri: str, path: str | None) -> None:
     assert path_of(uri) == (Path(path) if path else None)
+
+
+def test_a_folder_of_a_repository_that_is_opened_by_a_link_keeps_its_rules(root: Path, tmp_path: Path) -> None:
+    (root / ".gitignore").write_text("/sub/d.py\n")
+    (root / ".remaskignore").write_text("e.py\n")
+    link = tmp_path / "link"
+    link.symlink_to(root / "sub")
+    exclusions = of(link)
+    assert exclusions.hides(link / "d.py")
+    assert exclusions.forbids((link / "e.py").as_uri())
+    assert not exclusions.forbids((link / "d.py").as_uri())
+
+
+def test_an_ignore_file_that_is_a_pipe_is_not_waited_for(root: Path) -> None:
+    """Nor one that is a link to /dev/stdin, where the client's messages come from."""
+    for name in (".gitignore", ".remaskignore"):
+        (root / name).unlink()
+        os.mkfifo(root / name)
+    exclusions = of(root)
+    assert not exclusions.forbids((root / "sub/d.py").as_uri())
+    assert exclusions.hides(root / "sub/e.py"), "the other ones are read"
+
+
+def test_what_lies_deeper_than_anybody_goes_is_kept_out_at_once(root: Path) -> None:
+    deep = root.joinpath(*["a"] * 1_900, "x.py")
+    exclusions = of(root)
+    assert exclusions.forbids(deep.as_uri())
+    assert exclusions.hides(deep)
+    assert exclusions.hides(root.joinpath(*["a"] * 200), is_folder=True), "so that nobody walks down there"
+    assert not exclusions.hides(root.joinpath(*["a"] * 50, "x.py"))
+
+
+def test_rules_that_change_while_they_are_read_are_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exclusions = of(root)
+    read = exclusions_module._lines
+
+    def change_meanwhile(path: Path) -> list[str]:
+        lines = read(path)
+        if path == root / ".gitignore":
+            path.write_text("d.py\n")
+            exclusions.changed()  # as another thread may do
+        return lines
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exclusions_module, "_lines", change_meanwhile)
+        exclusions.hides(root / "sub/d.py")
+    assert exclusions.hides(root / "sub/d.py")
+
+
+def test_a_worktrees_own_patterns_are_those_of_its_repository(root: Path, tmp_path: Path) -> None:
+    worktree = tmp_path / "tree"
+    folder = root / ".git/worktrees/tree"
+    folder.mkdir(parents=True)
+    (folder / "commondir").write_text("../..\n")
+    worktree.mkdir()
+    (worktree / ".git").write_text(f"gitdir: {folder}\n")
+    exclusions = of(worktree)
+    assert exclusions.hides(worktree / "a.py")
+    assert not exclusions.hides(worktree / "b.py")

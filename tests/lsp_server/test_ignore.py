@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from remask.lsp_server.ignore import read_rules, verdict
+from remask.lsp_server.ignore import MAX_RULES, read_rules, verdict
 
 
 @pytest.mark.parametrize(
@@ -172,3 +172,16 @@ def test_no_pattern_holds_the_server_up(pattern: str, path: str) -> None:
 )
 def test_several_wild_pieces_fit_wherever_they_can(pattern: str, path: str) -> None:
     assert verdict(read_rules([pattern]), path, False)
+
+
+def test_a_file_of_many_plain_patterns_is_read_in_full() -> None:
+    rules = read_rules(f"file{number}" for number in range(MAX_RULES))
+    assert verdict(rules, f"a/file{MAX_RULES - 1}", False)
+    assert verdict(rules, "a/other", False) is None
+
+
+@pytest.mark.parametrize("pattern", ["file{}", "*{}?"])
+def test_more_patterns_than_anybody_asks_take_everything_out(pattern: str) -> None:
+    rules = read_rules(pattern.format(number) for number in range(500_000))
+    assert len(rules) <= MAX_RULES + 1
+    assert verdict(rules, "a/other", False)
