@@ -30,10 +30,10 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A cursor in one version of a document. `prefix` and `suffix` are the document's own text around it."""
+    """A cursor in a document after so many `edits`. `prefix` and `suffix` are the document's own text around it."""
 
     document: Document
-    version: int
+    edits: int
     cursor: Position
     prefix: str
     suffix: str
@@ -74,7 +74,7 @@ def place_in(
         suffix = document.split_at(selected.end)[1]
     if len(prefix) + len(suffix) + len(around[0]) + len(around[1]) > MAX_DOCUMENT_BYTES:
         return Reason.TOO_LARGE
-    return Place(document, document.version, cursor, prefix, suffix, around, selected)
+    return Place(document, document.edits, cursor, prefix, suffix, around, selected)
 
 
 def build_request(

@@ -37,7 +37,8 @@ class Change:
 class Document:
     """The text of one open document, kept in step with the editor's.
 
-    `version` is the client's, `unit` what its columns count. `in_step` turns False when a change was lost; what is
+    `version` is the client's, `unit` what its columns count. `edits` counts what changed the text, so that a change is
+    known where the version says nothing: some come without one. `in_step` turns False when a change was lost; what is
     here is then the last text known, and a full text from the client puts it right.
     """
 
@@ -47,6 +48,7 @@ class Document:
         self.version = version
         self.unit = unit
         self.in_step = True
+        self.edits = 0
         self._lines = _split(joined(text))
 
     @property
@@ -75,6 +77,7 @@ class Document:
 
     def apply(self, changes: list[Change], version: int | None) -> None:
         """Make the edits in their order. Positions outside the text are clamped, reversed ones are turned round."""
+        self.edits += len(changes)
         for change in changes:
             if change.start is None or change.end is None:
                 self._lines = _split(joined(change.text))

@@ -20,7 +20,7 @@ class ShownDraft:
     def __init__(self, client: Client, progress: Progress, task: Task, number: int) -> None:
         self._client = client
         self._progress = progress
-        start = task.document.position_at(task.stub.hole[0])
+        start = task.position_at(task.stub.hole[0])
         before = task.stub.around(task.text)[0].rpartition("\n")[2]
         self._indent = before if not before.strip() else ""
         self._about: dict[str, Any] = {

@@ -42,9 +42,15 @@ class Task:
 
     document: Document
     version: int
+    edits: int
     text: str
     grammar: Grammar
     stub: Stub
+
+    def position_at(self, offset: int) -> Position:
+        """The client's position of an offset in that version, whatever has become of the document."""
+        document = self.document
+        return Document(document.uri, document.language, self.version, self.text, document.unit).position_at(offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +76,13 @@ async def task_at(workspace: Workspace, uri: str, position: Position, *, whole: 
         return Reason.LANGUAGE
     if not grammar.has_bodies(parse(uri).path):
         return Reason.EMPTY
-    text, version = document.normalised, document.version
+    text, version, edits = document.normalised, document.version, document.edits
     find = function_stub if whole else stub_here
     try:
         stub = await workspace.aside.run(find, grammar, text, document.offset_at(position))
     except GrammarError:
         return Reason.LANGUAGE
-    return Reason.EMPTY if stub is None else Task(document, version, text, grammar, stub)
+    return Reason.EMPTY if stub is None else Task(document, version, edits, text, grammar, stub)
 
 
 async def write(
@@ -103,7 +109,9 @@ async def write(
 def is_current(workspace: Workspace, task: Task) -> bool:
     """Whether the document is still what the task was made from."""
     document = workspace.documents.get(task.document.uri)
-    return document is task.document and document.version == task.version and document.in_step
+    if document is not task.document or not document.in_step:
+        return False
+    return (document.version, document.edits) == (task.version, task.edits)
 
 
 async def _gathered(workspace: Workspace, task: Task) -> CompletionRequest | Reason:

@@ -155,8 +155,8 @@ class FillActions:
         if self._last is None:
             return []
         last, candidates = self._last
-        same = (last.document, last.version, last.stub) == (task.document, task.version, task.stub)
-        return candidates if same else []
+        same = last.document is task.document and last.version == task.version
+        return candidates if same and (last.edits, last.stub) == (task.edits, task.stub) else []
 
     def _action(self, wish: _Wish, of: int) -> types.CodeAction:
         title = TITLES[wish.whole] + (f": candidate {wish.index + 1} of {of}" if of > 1 else "")
@@ -168,7 +168,7 @@ class FillActions:
     def _edit(self, task: Task, filled: Filled, *, ask: bool = True) -> types.WorkspaceEdit:
         """The edit, versioned and, where the editor can, to be looked at before it is made."""
         document = task.document
-        start, end = (document.position_at(offset) for offset in task.stub.hole)
+        start, end = (task.position_at(offset) for offset in task.stub.hole)
         span = types.Range(types.Position(start.line, start.column), types.Position(end.line, end.column))
         if not self._client.can("workspace.workspace_edit.document_changes"):
             return types.WorkspaceEdit(changes={document.uri: [types.TextEdit(span, filled.text)]})

@@ -59,7 +59,7 @@ def fitted(number: int, texts: tuple[str, ...], place: Place, now: Document | No
     if now is not place.document or not now.in_step:
         return Reason.STALE
     cursor = place.cursor
-    if now.version != place.version:
+    if now.edits != place.edits:
         typed = None if place.selected else typed_since(now.normalised, place.prefix, place.suffix)
         texts = () if typed is None else tuple(text[len(typed) :] for text in texts if text.startswith(typed))
         if typed is None or not texts:
