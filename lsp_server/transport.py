@@ -16,7 +16,7 @@ from typing import BinaryIO
 log = logging.getLogger(__name__)
 
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
-_LENGTH = re.compile(rb"content-length:\s*(\d+)\s*", re.IGNORECASE)
+_LENGTH = re.compile(rb"content-length:\s*(\d{1,18})\s*", re.IGNORECASE)
 _SKIP_AT_ONCE = 1024 * 1024
 
 

@@ -21,6 +21,7 @@ def bodies(data: bytes) -> list[bytes]:
         (b"content-length:2\r\nContent-Type: x\r\n\r\n{}Content-Length: 1\r\n\r\n1", [b"{}", b"1"]),
         (b"Content-Length: 2\n\n{}", [b"{}"]),
         (b"noise\r\n\r\nContent-Length: 2\r\n\r\n{}", [b"{}"]),
+        (b"Content-Length: " + b"9" * 5_000 + b"\r\n\r\nContent-Length: 2\r\n\r\n{}", [b"{}"]),
         (b"Content-Length: x\r\nContent-Length: 2\r\n\r\n{}", [b"{}"]),
         (b"Content-Length: 0\r\n\r\nContent-Length: 1\r\n\r\n1", [b"", b"1"]),
         (b"Content-Length: 5\r\n\r\n{}", []),  # the stream ends too early
