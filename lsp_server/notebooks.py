@@ -62,12 +62,22 @@ class Notebooks:
         self._open_texts(list_of(values.get("cellTextDocuments", [])))
 
     def _change(self, key: str, cells: dict[str, Any]) -> None:
-        if "structure" in cells:
-            self._restructure(key, dict_of(cells["structure"]))
-        for change in list_of(cells.get("textContent", [])):
-            values = dict_of(change)
-            params = {"textDocument": values.get("document"), "contentChanges": values.get("changes")}
-            text_sync.handle(self._documents, types.TEXT_DOCUMENT_DID_CHANGE, params)
+        try:
+            if "structure" in cells:
+                self._restructure(key, dict_of(cells["structure"]))
+        finally:  # what cannot be read of the cells' order takes nothing from their texts
+            self._change_texts(key, cells.get("textContent", []))
+
+    def _change_texts(self, key: str, changes: object) -> None:
+        try:
+            for change in list_of(changes):
+                values = dict_of(change)
+                params = {"textDocument": values.get("document"), "contentChanges": values.get("changes")}
+                text_sync.handle(self._documents, types.TEXT_DOCUMENT_DID_CHANGE, params)
+        except InputError:  # it may have been about any of them
+            for cell in self._cells.get(key, []):
+                self._documents.distrust(cell)
+            raise
 
     def _restructure(self, key: str, structure: dict[str, Any]) -> None:
         array = dict_of(structure.get("array"))

@@ -63,6 +63,23 @@ async def test_cells_that_change_move_and_go(inside: Any) -> None:
     assert await client.complete(CELLS[2], 0, 5) is None
 
 
+async def test_texts_change_although_the_order_of_the_cells_cannot_be_read(inside: Any) -> None:
+    client = await opened(inside)
+    text = [{"document": {"uri": CELLS[2], "version": 2}, "changes": [{"text": "z", "range": at(0, 0)}]}]
+    change(client, structure={"array": {"start": -1, "deleteCount": 0}}, textContent=text)
+    assert await client.complete(CELLS[2], 0, 5)
+    assert client.engine.requests[-1].prefix.endswith("zx = ")
+
+
+async def test_nothing_is_offered_in_cells_of_which_a_change_was_lost(inside: Any) -> None:
+    client = await opened(inside)
+    lost = {"document": {"uri": CELLS[2], "version": 2}, "changes": [{"text": "z", "range": at(0, 0)}]}
+    change(client, textContent=["nonsense", lost])
+    assert await client.complete(CELLS[2], 0, 4) is None
+    change(client, textContent=[{"document": {"uri": CELLS[2], "version": 3}, "changes": [{"text": "zx = "}]}])
+    assert await client.complete(CELLS[2], 0, 5)
+
+
 @pytest.mark.parametrize(
     "params", [None, [], {}, {"notebookDocument": 5}, {"notebookDocument": {"uri": BOOK}, "change": {"cells": 5}}]
 )
