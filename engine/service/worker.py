@@ -8,10 +8,11 @@ the document is closed, when nothing is to do for a while, and at the end.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remask.contract.errors import RemaskError
@@ -22,6 +23,7 @@ from remask.engine.service.jobs import Closing, Completion, Job, as_remask_error
 log = logging.getLogger(__name__)
 
 SAVE_AFTER_S = 30.0  # without anything to do
+_SOON, _AHEAD, _END = range(3)  # the order in which the thread takes what waits
 
 
 class ModelWorker:
@@ -30,7 +32,8 @@ class ModelWorker:
     def __init__(self, load: Callable[[], Completer], *, save_after_s: float = SAVE_AFTER_S) -> None:
         self._load = load
         self._save_after_s = save_after_s
-        self._jobs: queue.Queue[Job | None] = queue.Queue()
+        self._jobs: queue.PriorityQueue[tuple[int, int, Job | None]] = queue.PriorityQueue()
+        self._numbers = itertools.count()
         self._thread = threading.Thread(target=self._run, name="model", daemon=True)
         self._loaded: asyncio.Future[Mapping[str, Any]] | None = None
         self._unsaved: dict[str, None] = {}  # documents, the one worked on last at the end
@@ -53,10 +56,11 @@ class ModelWorker:
 
     async def complete(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
         """Queue the request and wait for its result; cancelling the wait cancels the generation. Raises RemaskError."""
-        ahead = self._ahead
-        if ahead is not None and request.purpose is not Purpose.SPECULATE:
+        waits = request.purpose is not Purpose.SPECULATE
+        done = self._queued(Completion(request, on_draft), _SOON if waits else _AHEAD)
+        if waits and (ahead := self._ahead) is not None:  # one that begins just now sees what waits
             ahead.cancelled.set()
-        result: CompletionResult = await self._queued(Completion(request, on_draft))
+        result: CompletionResult = await done
         return result
 
     async def close_document(self, document: str) -> None:
@@ -65,19 +69,31 @@ class ModelWorker:
 
     def stop(self) -> None:
         """End the thread after the job it is at and after saving what is not saved; does not wait."""
-        self._jobs.put(None)
+        self._put(_END, None)
 
     async def stopped(self, within_s: float) -> bool:
         """Wait for the thread's end, so long at most."""
         await asyncio.to_thread(self._thread.join, within_s)
         return not self._thread.is_alive()
 
-    async def _queued(self, job: Job) -> Any:
-        self._jobs.put(job)
-        try:
-            return await job.future
-        finally:
-            job.cancelled.set()
+    def _queued(self, job: Job, order: int = _SOON) -> Awaitable[Any]:
+        """Queue a job, at once; awaiting what this returns waits for it."""
+        self._put(order, job)
+
+        async def done() -> Any:
+            try:
+                return await job.future
+            finally:
+                job.cancelled.set()
+
+        return done()
+
+    def _put(self, order: int, job: Job | None) -> None:
+        self._jobs.put((order, next(self._numbers), job))
+
+    def _user_waits(self) -> bool:
+        with self._jobs.mutex:
+            return any(order == _SOON and isinstance(job, Completion) for order, _, job in self._jobs.queue)
 
     def _run(self) -> None:
         completer = self._try_load()
@@ -85,7 +101,7 @@ class ModelWorker:
             return
         while True:
             try:
-                job = self._jobs.get(timeout=self._save_after_s if self._unsaved else None)
+                *_, job = self._jobs.get(timeout=self._save_after_s if self._unsaved else None)
             except queue.Empty:
                 self._save_one(completer)
                 continue
@@ -102,6 +118,8 @@ class ModelWorker:
         self.busy = True
         if isinstance(job, Completion) and job.request.purpose is Purpose.SPECULATE:
             self._ahead = job
+            if self._user_waits():
+                job.cancelled.set()
         outcome = outcome_of(job, completer)
         self._ahead = None
         self.busy = False

@@ -74,6 +74,20 @@ async def test_what_is_written_ahead_makes_way_for_what_a_user_waits_for(worker:
     assert (await second).text.startswith("also ahead")
 
 
+async def test_what_a_user_waits_for_goes_before_what_waits_to_be_written_ahead(
+    worker: ModelWorker, completer: Any
+) -> None:
+    first = asyncio.ensure_future(worker.complete(request("wait")))
+    await entered(completer)
+    ahead = asyncio.ensure_future(worker.complete(replace(request("ahead"), purpose=Purpose.SPECULATE)))
+    await asyncio.sleep(0)  # let it reach the queue
+    now = asyncio.ensure_future(worker.complete(request("now")))
+    await asyncio.sleep(0)
+    completer.go_on.set()
+    await asyncio.gather(first, ahead, now)
+    assert completer.started == ["wait", "now", "ahead"]
+
+
 async def test_time_in_the_queue_counts(worker: ModelWorker, completer: Any) -> None:
     first = asyncio.ensure_future(worker.complete(request("wait")))
     await entered(completer)
