@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--prompts", default=8, type=click.IntRange(1, 200), help="Prompts of each length.")
 @click.option("--length", "lengths", multiple=True, type=click.IntRange(1, 32768), help="Tokens of a prompt.")
 @click.option("--max-tokens", default=64, type=click.IntRange(2, 1024), help="Tokens written behind each.")
+@click.option("--server-pid", type=int, help="Count processor time, also that process's: for a busy machine (Linux).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
 def against(
@@ -28,6 +30,7 @@ def against(
     prompts: int,
     lengths: tuple[int, ...],
     max_tokens: int,
+    server_pid: int | None,
     as_json: bool,
     model: Path | None,
     adapter: Path | None,
@@ -35,15 +38,23 @@ def against(
     dtype: str,
 ) -> None:
     """Compare with a llama.cpp server at URL that runs the same checkpoint on as many threads."""
-    from remask.engine.evaluation.against import LENGTHS, Server, bench_against
+    from remask.engine.evaluation.against import LENGTHS, Server, bench_against, processor_clock
     from remask.engine.evaluation.report import progress
 
-    server = Server(address)
+    clocks = (time.perf_counter,) * 2 if server_pid is None else (time.process_time, processor_clock(server_pid))
+    server = Server(address, clocks[1])
     engine = load_engine(model, adapter, device, dtype, cache=False)
     lengths = lengths or LENGTHS
     with progress("writing", len(lengths) * (prompts + 1), quiet=as_json) as advance:
         report = bench_against(
-            engine.model, server, policies, lengths=lengths, prompts=prompts, max_tokens=max_tokens, advance=advance
+            engine.model,
+            server,
+            policies,
+            lengths=lengths,
+            prompts=prompts,
+            max_tokens=max_tokens,
+            clock=clocks[0],
+            advance=advance,
         )
     if as_json:
         click.echo(json.dumps(report.to_dict()))
@@ -57,6 +68,7 @@ def _table(report: SideReport) -> None:
 
     heads = ("prompt", "who", "tokens", "ms to the first", "tokens/s", "ms a token", "same first token", "times")
     title = f"{report.model}, {report.dtype}, {report.threads} threads, beside {report.server}"
+    title += ", processor time" if report.processor_time else ""
     grid = Table(*heads, title=title)
     for row in report.rows:
         grid.add_row(

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -28,6 +29,7 @@ from remask.engine.models.model import Model
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
+Clock = Callable[[], float]
 LENGTHS = (500, 2000)  # tokens of a prompt
 TIMEOUT_S = 600.0
 OTHER = "server"
@@ -60,6 +62,7 @@ class SideReport:
     threads: int
     server: str
     prompts: int
+    processor_time: bool
     rows: list[SideRow] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,7 +71,7 @@ class SideReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class Written:
     """Tokens, seconds from asking to the first of them, and seconds that writing them took behind the prompt."""
 
     tokens: list[int]
@@ -77,30 +80,34 @@ class _Written:
 
 
 class Server:
-    """llama.cpp's `llama-server`: its `/completion` takes and streams token numbers. Raises EngineError."""
+    """llama.cpp's `llama-server`: its `/completion` takes and streams token numbers. `clock` counts its seconds."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, clock: Clock = time.perf_counter) -> None:
         if not address.startswith(("http://", "https://")):
             raise InputError(f"{address!r} is no address of a server.", advice="One is http://127.0.0.1:8080.")
         self.address = address.rstrip("/")
+        self._clock = clock
 
-    def write(self, prompt: Sequence[int], count: int) -> _Written:
-        """`count` greedy tokens, or fewer where the model ends the text."""
+    def write(self, prompt: Sequence[int], count: int) -> Written:
+        """`count` greedy tokens, or fewer where the model ends the text. Raises EngineError."""
+        times = [self._clock()]
+        self._ask(prompt, 1)
+        times.append(self._clock())
+        tokens = self._ask(prompt, count)
+        times.append(self._clock())
+        first, whole = times[1] - times[0], times[2] - times[1]
+        # Behind the first token there are n - 1 of them; as long a time for it, too.
+        return Written(tokens, first, max(whole - first, 0.0) * len(tokens) / max(1, len(tokens) - 1))
+
+    def _ask(self, prompt: Sequence[int], count: int) -> list[int]:
         asked = {"prompt": list(prompt), "n_predict": count, "temperature": 0, "top_k": 1, "repeat_penalty": 1.0}
         body = json.dumps(asked | {"cache_prompt": False, "stream": True}).encode()
         request = urllib.request.Request(  # noqa: S310 - http only, see above
             f"{self.address}/completion", body, {"Content-Type": "application/json"}
         )
-        tokens: list[int] = []
-        started = first = last = time.perf_counter()
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
-                for event in _events(answer):
-                    if not event.get("tokens"):
-                        continue
-                    last = time.perf_counter()
-                    first = first if tokens else last
-                    tokens += event["tokens"]
+                tokens = [token for event in _events(answer) for token in event.get("tokens") or ()]
         except (OSError, ValueError) as error:
             raise EngineError(
                 f"The server at {self.address} does not answer as llama.cpp's does: {error}.",
@@ -108,8 +115,21 @@ class Server:
             ) from None
         if not tokens:
             raise EngineError(f"The server at {self.address} wrote nothing.", advice="It has to stream its tokens.")
-        # Behind the first token there are n - 1 of them; as long a time for it, too.
-        return _Written(tokens, first - started, (last - first) * len(tokens) / max(1, len(tokens) - 1))
+        return tokens
+
+
+def processor_clock(pid: int) -> Clock:
+    """Seconds that a process's threads have run, on Linux. Raises InputError where that cannot be read."""
+
+    def seconds() -> float:
+        try:
+            threads = list(Path(f"/proc/{pid}/task").iterdir())
+            return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+        except (OSError, ValueError, IndexError):
+            raise InputError(f"What the process {pid} has run cannot be read.", advice="Is it the server's?") from None
+
+    seconds()
+    return seconds
 
 
 def bench_against(
@@ -120,9 +140,13 @@ def bench_against(
     lengths: Sequence[int] = LENGTHS,
     prompts: int = 8,
     max_tokens: int = 64,
+    clock: Clock = time.perf_counter,
     advance: Callable[[], None] = lambda: None,
 ) -> SideReport:
-    """One token a pass and `policies`, and the server, in turn. Raises InputError or EngineError."""
+    """One token a pass and `policies`, and the server, in turn; `clock` counts Remask's own seconds.
+
+    Raises InputError or EngineError.
+    """
     named = [policy_named(p, model.spec) for p in dict.fromkeys([BASELINE, *policies])]
     decoders = {policy.name: Decoder(model) for policy in named}
     report = SideReport(
@@ -131,11 +155,12 @@ def bench_against(
         threads=torch.get_num_threads(),
         server=server.address,
         prompts=prompts,
+        processor_time=clock is time.process_time,
     )
     for length in lengths:
-        runs: dict[str, list[_Written]] = {side: [] for side in (*decoders, OTHER)}
+        runs: dict[str, list[Written]] = {side: [] for side in (*decoders, OTHER)}
         for number, prompt in enumerate(prompts_of(model, length, prompts + 1)):
-            done = {p.name: _write(model, decoders[p.name], p, prompt, max_tokens) for p in named}
+            done = {p.name: _write(model, decoders[p.name], p, prompt, max_tokens, clock) for p in named}
             done[OTHER] = server.write(prompt, max_tokens)
             for side, written in done.items() if number else ():  # the first passes of a process are slow
                 runs[side].append(written)
@@ -159,24 +184,24 @@ def prompts_of(model: Model, length: int, count: int) -> list[list[int]]:
     return made
 
 
-def _write(model: Model, decoder: Decoder, policy: Policy, prompt: list[int], count: int) -> _Written:
+def _write(model: Model, decoder: Decoder, policy: Policy, prompt: list[int], count: int, clock: Clock) -> Written:
     """As a server would: the prompt read anew, then `count` tokens; a run for the first token alone before it."""
     endless = StopRules(Reason.BUDGET, "", lambda _: None)
 
     def run(most: int) -> tuple[Request, float, float]:
         request = Request(Session(model.transformer.new_cache()), policy, Budget(most))
-        started = time.perf_counter()
+        started = clock()
         decoder.prepare(request, Prompt(prompt))
-        read = time.perf_counter()
+        read = clock()
         decoder.decode(request, endless)
-        return request, read - started, time.perf_counter() - read
+        return request, read - started, clock() - read
 
     _, reading, writing = run(1)
     request, _, all_of_it = run(count)
-    return _Written(request.written or [model.spec.end_ids[0]], reading + writing, all_of_it)
+    return Written(request.written or [model.spec.end_ids[0]], reading + writing, all_of_it)
 
 
-def _rows(length: int, runs: dict[str, list[_Written]]) -> Iterator[SideRow]:
+def _rows(length: int, runs: dict[str, list[Written]]) -> Iterator[SideRow]:
     speed = {
         side: sum(len(w.tokens) for w in done) / max(sum(w.writing for w in done), 1e-9) for side, done in runs.items()
     }

@@ -1,6 +1,8 @@
 """`remask bench against`: a server that streams tokens, one that is none, and figures that fit together."""
 
 import json
+import os
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -10,7 +12,7 @@ from tiny import tiny_model
 
 from remask.cli.main import run_command
 from remask.contract.errors import EngineError, InputError
-from remask.engine.evaluation.against import Server, bench_against, prompts_of
+from remask.engine.evaluation.against import Server, bench_against, processor_clock, prompts_of
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -48,7 +50,8 @@ def address():
 def test_both_sides_get_the_same_tokens_from_a_cold_cache(address):
     model = tiny_model()
     report = bench_against(model, Server(address), ["default"], lengths=(40,), prompts=3, max_tokens=8)
-    assert [len(asked["prompt"]) for asked in _Answers.asked] == [40] * 4
+    assert [len(asked["prompt"]) for asked in _Answers.asked] == [40] * 8
+    assert [asked["n_predict"] for asked in _Answers.asked] == [1, 8] * 4
     assert all(not asked["cache_prompt"] and asked["temperature"] == 0 for asked in _Answers.asked)
     assert [row.side for row in report.rows] == ["autoregressive", "default", "server"]
     own, default, server = report.rows
@@ -81,6 +84,16 @@ def test_what_does_not_answer_is_said(address, monkeypatch):
         Server(address).write([1], 4)
     with pytest.raises(EngineError, match="llama-server"):
         Server("http://127.0.0.1:9").write([1], 4)
+
+
+def test_a_process_that_is_not_there_has_no_clock():
+    with pytest.raises(InputError, match="cannot be read"):
+        processor_clock(2**31 - 1)
+    if sys.platform == "linux":
+        clock = processor_clock(os.getpid())
+        before = clock()
+        sum(range(10**6))
+        assert clock() > before
 
 
 def test_the_command_refuses_before_it_loads_a_model(capsys):
