@@ -94,12 +94,19 @@ class Snippet:
     """A piece of another file that the model may read.
 
     `kind` says why: "definition" (of an imported name), "recent" (edited lately), "similar" (to the lines around the
-    cursor), "edits" (lines written since the server started, each after `+ `).
+    cursor), "edits" (lines written since the server started, each after `+ `). Half of a character (a lone surrogate),
+    as in a file's name that is no UTF-8, is replaced: no tokenizer takes it.
     """
 
     path: str
     text: str
     kind: str = "definition"
+
+    def __post_init__(self) -> None:
+        for name in ("path", "text"):
+            value = getattr(self, name)
+            if _LONE_SURROGATE.search(value):
+                object.__setattr__(self, name, _LONE_SURROGATE.sub("\ufffd", value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,3 +64,10 @@ def test_errors_are_one_tree_with_codes_of_their_own():
     assert all(issubclass(k, RemaskError) for k in kinds)
     assert len({k.exit_code for k in kinds}) == len(kinds)
     assert str(InputError("It is so.", advice="Do this.")) == "It is so. Do this."
+
+
+def test_half_a_character_in_a_snippet_is_replaced() -> None:
+    """A file's name may be no UTF-8, and an edit may bring half of an emoji; neither may stop all completions."""
+    given = {"document": "a", "language": "python", "prefix": "", "context": [{"path": "a\udcff.py", "text": "\ud83d"}]}
+    (snippet,) = CompletionRequest.from_json(json.dumps(given)).context
+    assert (snippet.path, snippet.text) == ("a\ufffd.py", "\ufffd")
