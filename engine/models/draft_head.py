@@ -16,7 +16,7 @@ With rms(v) = v / sqrt(mean(v^2)), E the model's embeddings and L the short list
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -54,14 +54,11 @@ def take_in(embedded: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
 
 def advance(state: Tensor, taken: Tensor, weights: Mapping[str, Tensor]) -> Tensor:
     """The state [..., width] after a token of which `taken` [..., 2 * inner + width] was taken in."""
-    return joined(state, F.linear(rms(state), weights["state"]) + taken, lambda x: F.linear(x, weights["output"]))
-
-
-def joined(state: Tensor, parts: Tensor, output: Callable[[Tensor], Tensor]) -> Tensor:
-    """S_k + c + C (silu(a) * b) from a, b and c beside each other: `parts` [..., 2 * inner + width]."""
-    inner = (parts.shape[-1] - state.shape[-1]) // 2
-    a, b, c = parts.split([inner, inner, state.shape[-1]], dim=-1)
-    after: Tensor = state + c + output(F.silu(a) * b)
+    width = state.shape[-1]
+    parts = F.linear(rms(state), weights["state"]) + taken
+    inner = (parts.shape[-1] - width) // 2
+    a, b, c = parts.split([inner, inner, width], dim=-1)
+    after: Tensor = state + c + F.linear(F.silu(a) * b, weights["output"])
     return after
 
 

@@ -14,14 +14,14 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.contract.errors import InputError
-from remask.engine.models.checkpoint import HEAD, quantise
-from remask.engine.models.draft_head import FILE, joined, read_head, rms
-from remask.engine.models.native_product import Int8Product
+from remask.engine.models.checkpoint import HEAD
+from remask.engine.models.draft_head import FILE, advance, read_head, readout, rms, take_in
+from remask.engine.models.native_draft import CHOICES, NativeDraft
 from remask.engine.models.shards import checksums, verify
 from remask.engine.models.spec import Shape
 
-Product = Callable[[Tensor], Tensor]
-"""A matrix times one row: [in] float32 -> [out] float32."""
+Places = Callable[[Tensor, int, int, float], tuple[list[list[int]], list[list[float]]]]
+"""From a state, its token, the most places and how sure: the best tokens at each place, and their chances."""
 
 
 @dataclass(slots=True)
@@ -40,19 +40,19 @@ class Guess:
 class DraftHead:
     """A head over the weights that it was made for; `weights` as `read_weights` gives them, in any precision.
 
-    The short list's rows and the head's own matrices are int8 on a CPU whose model is int8, else in the model's dtype.
+    On a CPU whose model is int8 the head's matrices are, too, and C drafts; else they are in the model's dtype.
     """
 
     def __init__(self, tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-        self._embedding = weights["model.embed_tokens.weight"]
-        self._embedding_scale = weights.get("model.embed_tokens.weight_scale")
+        embedding = weights["model.embed_tokens.weight"]
         head = HEAD if HEAD in weights else "model.embed_tokens.weight"
-        self.tokens = tensors["tokens"].to(self._embedding.device)  # [listed]
-        self._norm = tensors["norm"].to(self._embedding.device)
-        rows, scale = weights[head][self.tokens], weights.get(f"{head}_scale")
-        self._listed = self._product(rows, None if scale is None else scale[self.tokens])
-        self._taking_in = self._product(torch.cat([tensors["state"], tensors["input"]], dim=1))
-        self._output = self._product(tensors["output"])
+        self.tokens = tensors["tokens"].to(embedding.device)  # [listed]
+        rows = weights[head][self.tokens]
+        if embedding.dtype == torch.int8:
+            scale = weights["model.embed_tokens.weight_scale"]
+            self._places: Places = NativeDraft(tensors, embedding, scale, rows, weights[f"{head}_scale"][self.tokens])
+        else:
+            self._places = TorchDraft(tensors, embedding, rows)
 
     @classmethod
     def load(cls, path: Path, shape: Shape, weights: Mapping[str, Tensor]) -> DraftHead:
@@ -68,35 +68,39 @@ class DraftHead:
         Ends behind a token with which the chance that all are right falls below `sure`. Second and third choices are
         `others` where the chance that a text goes on with them is `other` or more.
         """
-        found, chance = Guess(), 1.0
-        state = rms(hidden.float())
-        while len(found.tokens) < size and chance >= sure:
-            parts = self._taking_in(torch.cat([rms(state), rms(self._embed(token))]))
-            state = joined(state, parts, self._output)
-            scores = self._listed(rms(state) * self._norm)
-            best, places = scores.topk(min(3, len(scores)))
-            whole = torch.logsumexp(scores, 0)
-            chances, tokens = (best - whole).exp().tolist(), self.tokens[places].tolist()
-            at = len(found.tokens)
-            found.others += [
-                (at, t, chance * c) for t, c in zip(tokens[1:], chances[1:], strict=True) if chance * c >= other
-            ]
-            token = tokens[0]
-            found.tokens.append(token)
+        found, before = Guess(), 1.0
+        for place, (tokens, chances) in enumerate(zip(*self._places(hidden, token, size, sure), strict=True)):
+            found.tokens.append(tokens[0])
             found.chances.append(chances[0])
-            chance *= chances[0]
+            second = ((t, before * c) for t, c in zip(tokens[1:], chances[1:], strict=True))
+            found.others += [(place, t, c) for t, c in second if c >= other]
+            before *= chances[0]
         return found
 
-    def _embed(self, token: int) -> Tensor:
-        row = self._embedding[token].float()
-        return row if self._embedding_scale is None else row * self._embedding_scale[token]
 
-    def _product(self, matrix: Tensor, scale: Tensor | None = None) -> Product:
-        dtype, device = self._embedding.dtype, self._embedding.device
-        if dtype == torch.int8:
-            return Int8Product(*(quantise(matrix) if scale is None else (matrix, scale)))
-        held = matrix.to(device, dtype).contiguous()
-        return lambda row: F.linear(row.to(dtype), held).float()
+class TorchDraft:
+    """A head's work in torch, on any device: matrices in the dtype of `embedding` [vocab, width] and `rows`."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], embedding: Tensor, rows: Tensor) -> None:
+        self._embedding, self._rows = embedding, rows
+        self._tokens = tensors["tokens"].to(embedding.device)
+        self._weights = {n: t.to(embedding.device, embedding.dtype) for n, t in tensors.items() if n != "tokens"}
+
+    def __call__(self, hidden: Tensor, token: int, size: int, sure: float) -> tuple[list[list[int]], list[list[float]]]:
+        """See `NativeDraft`."""
+        state, chance = rms(hidden.float()), 1.0
+        tokens: list[list[int]] = []
+        chances: list[list[float]] = []
+        dtype = self._embedding.dtype
+        while len(tokens) < size and chance >= sure:
+            taken = take_in(self._embedding[token], self._weights)
+            state = advance(state.to(dtype), taken, self._weights).float()
+            scores = F.linear(readout(state, self._weights).to(dtype), self._rows).float()
+            best, places = scores.topk(min(CHOICES, len(scores)))
+            chances.append((best - torch.logsumexp(scores, 0)).exp().tolist())
+            tokens.append(self._tokens[places].tolist())
+            token, chance = tokens[-1][0], chance * chances[-1][0]
+        return tokens, chances
 
 
 def find_draft_head(named: Path | None, folders: Iterable[Path]) -> Path | None:

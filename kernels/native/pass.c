@@ -248,6 +248,8 @@ void remask_product(const Matrix *m, float eps, int rows, const float *x, float 
     }
 }
 
+#include "draft.h"
+
 /* Whether the matrix instructions may be used in this process: 0, or the system's refusal. */
 long remask_prepare(void) {
 #if defined(__AMX_INT8__) && defined(__linux__)
