@@ -48,6 +48,7 @@ class Decoder:
     def calibrate(self) -> None:
         """Measure what passes cost, unless it is known; else the first patient request with a planned policy does."""
         self._plan_by(costs_of(self._model, patient=True))
+        draft_share(self._model)
 
     @torch.inference_mode()
     def prepare(self, request: Request, prompt: Prompt) -> PromptCounts:
