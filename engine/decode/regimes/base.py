@@ -107,7 +107,8 @@ class Reader(ABC):
         Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
         """
         tree, session = Tree(request.pending, draft, others), request.session
-        hidden = self.forward(request, tree.widened(self.reading(request, draft, branches)))
+        taps = None if request.doubter is None else request.doubter.taps()
+        hidden = self.forward(request, tree.widened(self.reading(request, draft, branches)), taps)
         masks = [len(tree) + row for row in masked_rows(branches)]
         scores = self.scores(hidden[[*range(tree.root, len(tree)), *masks]])  # all in one: the head's weights are many
         drafted = scores[len(tree) - tree.root :].argmax(-1).tolist()
@@ -162,8 +163,6 @@ class Reader(ABC):
     def forward(self, request: Request, step: Pass, taps: Taps | None = None) -> Tensor:
         """One counted pass behind the session's valid entries; hidden states [T, width]."""
         request.forwards += 1
-        if taps is None and request.doubter is not None:
-            taps = request.doubter.taps()
         with shortage_said(len(step.tokens)):
             if taps is None:
                 return self.transformer.forward(step, request.session.cache)

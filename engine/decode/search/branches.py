@@ -71,11 +71,12 @@ class Branches:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._request.session.cache.truncate(self._shared)
+        kept = list[int]()
         if error is None and self._kept is not None:
             slots = self._kept.slots
-            run = next((i for i, slot in enumerate(slots) if slot != i), len(slots))
-            self._request.session.keep(self._kept.tokens[:run])
+            kept = self._kept.tokens[: next((i for i, slot in enumerate(slots) if slot != i), len(slots))]
+        self._request.session.cache.truncate(self._shared + len(kept))  # at once: what is cut off may be another's now
+        self._request.session.tokens += kept
 
     def leave_to_session(self, branch: Branch) -> None:
         """Let the session have the first tokens of a branch, as far as their entries lie right behind its own."""
@@ -177,7 +178,8 @@ class Branches:
             positions += range(start, start + len(tokens))
         flat = torch.tensor([t for one in read for t in one], device=device)
         step = Pass(flat, torch.tensor(positions, device=device), mask.to(device))
-        return self._reader.forward(self._request, step)
+        doubter = self._request.doubter
+        return self._reader.forward(self._request, step, None if doubter is None else doubter.taps())
 
     def _make_room(self, tokens: int) -> None:
         """Drop the entries of all branches where so many more are too many: what goes on reads its own again."""

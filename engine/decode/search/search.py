@@ -37,7 +37,7 @@ class Search:
         self._policy = request.policy
         self._end_id = reader.spec.end_ids[0]
         self._shared = len(request.session.tokens)
-        self._newest = request.pending[-1:]
+        self._newest = [*request.session.tokens[-1:], *request.pending][-1:]
         self._scales = Scales(request, decode)
         self._index = LookupIndex({*reader.spec.never, *reader.spec.end_ids})
         self._index.extend([*request.session.tokens, *self._newest])
@@ -130,10 +130,12 @@ class Search:
 
     def _look(self, branches: Branches, texts: Sequence[Found], step: int) -> None:
         """Read texts for the probability of every token of their own, and the places where they are weak."""
-        if not texts:
+        each = [(one, min(len(one.branch.sureness), one.start + 1) if one.parent else 0) for one in texts]
+        each = [(one, start) for one, start in each if start < len(tokens_of(one, self._end_id))]  # ended by its fork
+        if not each:
             return
-        starts = [min(len(one.branch.sureness), one.start + 1) if one.parent else 0 for one in texts]
-        for one, start, rows in zip(texts, starts, branches.scores_of([t.branch for t in texts], starts), strict=True):
+        said = branches.scores_of([one.branch for one, _ in each], [start for _, start in each])
+        for (one, start), rows in zip(each, said, strict=True):
             own = tokens_of(one, self._end_id)[start:]
             rows = rows[: len(own)]
             one.branch.sureness[start:] = rows.log_softmax(-1)[range(len(own)), own].tolist()

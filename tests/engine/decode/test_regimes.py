@@ -135,6 +135,17 @@ def test_fewer_tokens_than_a_block_are_written_exactly(shift, count):
     assert run(model, prompt_of(BLOCK), policy(0.5), count).written == full[:count]
 
 
+@pytest.mark.parametrize("length", [BLOCK - 1, BLOCK, 2 * BLOCK])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_all_that_is_written_counts_wherever_the_prompt_ends_in_a_block(shift, length):
+    model = tiny_model(6, BLOCKED[shift])
+    request = Request(Session(model.transformer.new_cache()), policy(0.5), Budget(6))
+    decoder = Decoder(model)
+    decoder.prepare(request, Prompt(prompt_of(length)))
+    (only,) = decoder.texts(request, OPEN)
+    assert only.branch.written == request.written
+
+
 def test_an_edit_keeps_whole_blocks_only():
     model = tiny_model(7, BLOCKED[0])
     session = Session(model.transformer.new_cache())

@@ -41,7 +41,10 @@ def whole(decoder, model, corrector, text):
     return corrector.wrong(taps.stacked()[len(PROMPT) :], signs_of(scores, torch.tensor(text))).tolist()
 
 
-@pytest.mark.parametrize("policy", ["autoregressive", "default", "single_pass", "lookup_single_pass", "auto"])
+POLICIES = ["autoregressive", "default", "single_pass", "lookup_single_pass", "auto", "single_pass:contrast=0.6"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_every_policys_doubts_are_those_of_the_text(policy, temperature):
     model, corrector = tiny_model(2), head()

@@ -12,6 +12,7 @@ from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search.branches import Branches
 from remask.engine.models import kv
+from remask.engine.models.paged import PAGE, PagedCache, PagePool
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
@@ -69,6 +70,26 @@ def test_the_session_keeps_what_lies_right_behind_it():
     session = request.session
     assert session.tokens == [*prompt, *fork.written[:2]]
     assert session.cache.length == len(session.tokens)
+    alone = opened(model, [*session.tokens, 5])[1].session
+    torch.testing.assert_close(session.cache.snapshot(), alone.cache.snapshot(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("length", [PAGE - 2, PAGE + 3])
+@torch.inference_mode()
+def test_what_the_session_keeps_may_go_over_into_another_page(length):
+    """A page that is given back can be another sequence's at once, so it must not be given back first."""
+    model, prompt = tiny_model(2), prompt_of(length)
+    reader, request = opened(model, prompt)
+    pool = PagePool(SHAPE, dtype=torch.float32, device=torch.device("cpu"))
+    request.session = Session(PagedCache(pool))
+    reader.prepare(request, Prompt(prompt), lambda: False)
+    with Branches(reader, request, len(prompt) - 1) as branches:
+        first = branches.start(prompt[-1:])
+        for _ in range(6):
+            branches.go_on([first], [[]])
+        branches.leave_to_session(first)
+    session = request.session
+    assert session.tokens == [*prompt, *first.written[:5]]
     alone = opened(model, [*session.tokens, 5])[1].session
     torch.testing.assert_close(session.cache.snapshot(), alone.cache.snapshot(), atol=1e-4, rtol=1e-4)
 

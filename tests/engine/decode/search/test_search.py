@@ -134,6 +134,28 @@ def test_a_search_that_is_cancelled_leaves_a_usable_session_and_what_it_found(po
     assert again.written == fresh.written
 
 
+@pytest.mark.parametrize("policy", ["search:branches=2,steps=4,margin=1000", "search:branches=8,steps=3,margin=1000"])
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_texts_that_end_where_they_part_from_another_are_searched_like_any_other(seed, policy, monkeypatch):
+    """Nothing of such a text is left to be read in a later step."""
+    model = latin_model(seed)
+    logits = model.transformer.logits
+
+    def ending(hidden):
+        scores = logits(hidden)
+        scores[:, END] += 6.0
+        return scores
+
+    monkeypatch.setattr(model.transformer, "logits", ending)
+    request, texts = found(model, policy, wanted=8)
+    ended = [one for one in texts if one.parent is not None and len(one.branch.written) == one.start]
+    assert all(one.reason is Reason.END for one in ended)
+    for one in texts:
+        end = [END] if one.reason is Reason.END else []
+        assert len(one.branch.sureness) == len(one.branch.written) + len(end)
+    assert request.session.cache.length == len(request.session.tokens)
+
+
 def test_the_trace_says_what_became_of_every_text():
     model, trace = latin_model(1), Trace()
     trace.begin(0, model.decode)
