@@ -214,7 +214,7 @@ class Engine:
                     score=round(text.value if len(texts) > 1 else hole.score, 4),
                     names=facts,
                     searched=len(texts) > 1,
-                    doubt=hole.doubter.mean if hole.doubter is not None else 0.0,
+                    doubt=hole.doubter.fork(len(hole.written)).mean if hole.doubter is not None else 0.0,
                     tokens=len(text.branch.written),
                     forwards=0 if attempts else hole.forwards,  # of all of them
                     prompt=counts,

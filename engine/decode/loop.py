@@ -83,6 +83,8 @@ class Decoder:
         while (spent := request.budget.spent(len(request.written))) is None:
             ended = write()
             if ended is not None:
+                # A pass may read on behind the hole's end; the end token's probability counts.
+                del request.sureness[len(request.written) + (ended[1] is Reason.END) :]
                 return ended
             if request.on_draft is not None:
                 request.on_draft(self._model.decode(request.written))

@@ -76,6 +76,7 @@ class Writer:
         branch = one.branch
         del branch.tokens[count + 1 :], branch.slots[count + 1 :]
         del branch.sureness[count + (reason is Reason.END) :]  # the end token's probability counts
+        branch.doubter = branch.doubter.fork(count) if branch.doubter is not None else None
         one.text, one.reason, one.ended = text, reason, True
         self._scales.judge(one)
 

@@ -53,6 +53,17 @@ def test_exact_verification_equals_the_naive_reference(seed, policy):
     assert request.written == want
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("policy", [exact(8, 0.0), POLICIES["single_pass"], POLICIES["lookup"], POLICIES["auto"]])
+def test_a_texts_score_is_of_its_own_tokens_however_far_a_pass_reads_behind_its_end(seed, policy):
+    rules = StopRules(Reason.LINE, "", lambda text: 5 if len(text) >= 5 else None)
+    requests = [request_for(tiny_model(seed), prompt_of(seed), one) for one in (POLICIES["autoregressive"], policy)]
+    for request in requests:
+        _, reason = Decoder(tiny_model(seed)).decode(request, rules)
+        assert len(request.sureness) == len(request.written) + (reason is Reason.END)
+    assert requests[1].score == pytest.approx(requests[0].score, abs=1e-4)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", POLICIES)
 def test_marks_are_never_written(seed, name):

@@ -74,6 +74,7 @@ def test_a_searchs_texts_are_doubted_as_if_each_was_read_alone(seed, steps):
     for one in found:
         wrong, want = one.branch.doubter.wrong, whole(decoder, model, corrector, one.branch.written)
         pairs = [(w, v) for w, v in zip(wrong, want, strict=False) if not math.isnan(w)]
+        assert len(wrong) == len(one.branch.written)  # whatever was read behind its end
         assert len(pairs) >= len(want) - 2  # the span's token and the last one may not be known
         assert [w for w, _ in pairs] == pytest.approx([v for _, v in pairs], abs=2e-3)
 
