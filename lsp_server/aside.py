@@ -1,4 +1,4 @@
-"""One thread for looks at trees, so that a text which takes long to parse holds up nobody else. Knows no text itself.
+"""A thread for looks at trees, so that a text which takes long to parse holds up nobody else. Knows no text itself.
 
 A parse holds the interpreter, but asks after every piece whether its time is up (grammars/bounded), and there others
 may go on: so typing is answered while a broken text is looked at. It is one thread, since looks at the same text use

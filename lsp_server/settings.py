@@ -74,6 +74,7 @@ class Settings:
         self._workspace.statistics.flush()
         self._workspace.snippets.close()
         self._workspace.aside.close()
+        self._workspace.judging.close()
         await self._workspace.engine.close()
 
     async def _start(self) -> None:

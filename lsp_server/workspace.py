@@ -43,6 +43,7 @@ class Workspace:
         self.folders = Folders()
         self.turns = Turns()
         self.aside = Aside()
+        self.judging = Aside()  # of ghost text, which stands behind no look that somebody else has asked for
         self.pace = Pace()
         self.history = History()
         self.statistics = Statistics(enabled=options.statistics)

@@ -163,7 +163,7 @@ class InlineCompletion:
         result = await self._workspace.ask(request)
         _log_result(result)
         texts = [result.text, *(other.text for other in result.others)]
-        return result, await tidied(texts, place, self._workspace.aside)
+        return result, await tidied(texts, place, self._workspace.judging)
 
     def _prepare(self, ghost: Ghost) -> None:
         """Begin to write what may be asked next: the text after the offered one."""
@@ -201,7 +201,7 @@ class InlineCompletion:
         except TimeoutError:
             pass
         result = await self._workspace.ask(request)
-        texts, _ = await tidied([result.text], place, self._workspace.aside)
+        texts, _ = await tidied([result.text], place, self._workspace.judging)
         if texts:
             self._workspace.history.keep(place.key, place.prefix, place.suffix, texts)
 

@@ -72,6 +72,24 @@ async def test_typing_is_answered_while_a_trimmed_text_is_judged_again(inside: A
     slow.go.set()
 
 
+async def test_ghost_text_is_judged_while_a_text_is_looked_at_for_actions(
+    inside: Any, slow: SlowParse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looks at a large broken text may stand in line for seconds, one for each move of the cursor."""
+    monkeypatch.setattr(recheck, "parse_bounded", parse_bounded)
+    client = await inside("b)")
+    await client.initialize()
+    client.open(URI, STUB + "# never looked at before\n")
+    client.open("file:///project/b.py", "x = f(a, )\n")
+    place = {"line": 1, "character": 4}
+    params = {"range": {"start": place, "end": place}, "context": {"diagnostics": []}}
+    looked = asyncio.ensure_future(client.request("textDocument/codeAction", {"textDocument": {"uri": URI}, **params}))
+    await slow.is_at_it()
+    assert await client.complete("file:///project/b.py", 0, 9)
+    slow.go.set()
+    assert await looked
+
+
 def test_a_parse_lets_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its looks at the clock it would hold the interpreter until its end."""
     grammar = grammar_for_language("python")
