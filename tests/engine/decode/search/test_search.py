@@ -1,6 +1,7 @@
 """The search as a whole: what it finds is what its branches would have written alone, and it ends cleanly."""
 
 import itertools
+import json
 import math
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from remask.engine.decode.policy import policy_named, searching
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search.value import BROKEN_NATS, Aim
 from remask.engine.decode.stop import StopRules
-from remask.engine.decode.trace import Trace
+from remask.engine.decode.trace import Record, Trace, from_json, to_json
 from remask.engine.models.spec import Regime
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
@@ -167,6 +168,9 @@ def test_the_trace_says_what_became_of_every_text():
     assert all(one.parent in born for one in events if one.what == "born")
     assert all(one.why for one in events if one.what in ("pruned", "ended"))
     assert [one.what for one in events[-2:]] == ["chosen", "ended"]
+    values = dict.fromkeys(("document", "language", "model", "policy", "prefix", "suffix", "text", "reason"), "")
+    record = Record(**values, tokens=0, forwards=0, ms=0.0, events=trace.events)
+    assert from_json(json.loads(json.dumps(to_json([record]))))[0].events == trace.events
 
 
 def test_a_first_text_that_is_sure_enough_ends_the_search_at_once():
