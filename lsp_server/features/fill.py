@@ -78,11 +78,18 @@ async def task_at(workspace: Workspace, uri: str, position: Position, *, whole: 
         return Reason.EMPTY
     text, version, edits = document.normalised, document.version, document.edits
     find = function_stub if whole else stub_here
+    offset = document.offset_at(position)
+
+    def look() -> Stub | Reason:
+        if document.edits != edits:  # it changed while looks at older texts were gone through
+            return Reason.STALE
+        return find(grammar, text, offset) or Reason.EMPTY
+
     try:
-        stub = await workspace.aside.run(find, grammar, text, document.offset_at(position))
+        stub = await workspace.aside.run(look)
     except GrammarError:
         return Reason.LANGUAGE
-    return Reason.EMPTY if stub is None else Task(document, version, edits, text, grammar, stub)
+    return stub if isinstance(stub, Reason) else Task(document, version, edits, text, grammar, stub)
 
 
 async def write(

@@ -78,6 +78,8 @@ class FillActions:
                 ready = len(self._ready(task)) or 1
                 wishes = [_Wish(params.text_document.uri, position, whole, index) for index in range(ready)]
                 return [self._action(wish, ready) for wish in wishes]
+            if task is Reason.STALE:
+                break
         return []
 
     async def resolve(self, action: types.CodeAction) -> types.CodeAction:

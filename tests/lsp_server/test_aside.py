@@ -90,6 +90,25 @@ async def test_ghost_text_is_judged_while_a_text_is_looked_at_for_actions(
     assert await looked
 
 
+async def test_a_text_that_has_changed_is_not_looked_at_any_more(inside: Any, slow: SlowParse) -> None:
+    """Else an editor that cancels nothing waits for a look at each text that there was meanwhile."""
+    client = await inside("value")
+    await client.initialize()
+    client.open(URI, STUB + "# the first of many\n")
+    place = {"line": 1, "character": 4}
+    params = {"textDocument": {"uri": URI}, "range": {"start": place, "end": place}, "context": {"diagnostics": []}}
+    asked = [client.start_request("textDocument/codeAction", params)[1]]
+    await slow.is_at_it()
+    for version in range(2, 9):
+        client.type(URI, version, 2, 0, "#")
+        asked.append(client.start_request("textDocument/codeAction", params)[1])
+    await client.error("test/unknown")  # all that was sent has been read
+    slow.go.set()
+    *old, last = [answer["result"] for answer in await asyncio.gather(*asked)]
+    assert [len(actions) for actions in old] == [1, *[0] * (len(old) - 1)]
+    assert [one["title"] for one in last] == ["Fill function body"]
+
+
 def test_a_parse_lets_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its looks at the clock it would hold the interpreter until its end."""
     grammar = grammar_for_language("python")
