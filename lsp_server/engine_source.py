@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 Run = EngineChild | JoinedEngine
 LEAVES_WITHIN_S = 1.0  # from its socket's end to its own
 QUIET_LOOKS = 50  # for another's engine, one after the other, while nothing shows that one is on its way; about 5 s
+_REFUSED = 3  # times that another's engine may let nobody join it, each of which may take JOINS_WITHIN_S
 
 
 class EngineSource:
@@ -84,16 +85,18 @@ class EngineSource:
 
         Who holds the lock may be stopped or hang, so what it does has to be seen.
         """
-        quiet = 0
+        quiet = refused = 0
         try:
             async with asyncio.timeout(READY_WITHIN_S):
                 while self._place is not None and not self._place.take():
                     joined = self._place.find()
-                    if joined is not None and await joined.join():
-                        log.info("the engine of another server is ready")
-                        return joined
+                    if joined is not None:
+                        if await joined.join():
+                            log.info("the engine of another server is ready")
+                            return joined
+                        refused += 1
                     quiet = 0 if self._place.is_loading() else quiet + 1
-                    if quiet > QUIET_LOOKS:
+                    if quiet > QUIET_LOOKS or refused > _REFUSED:
                         raise TimeoutError
                     await asyncio.sleep(LOOK_AGAIN_S)
         except (OSError, StorageError, TimeoutError) as error:

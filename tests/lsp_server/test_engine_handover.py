@@ -47,7 +47,7 @@ async def test_a_request_is_asked_again_when_the_engine_leaves_meanwhile(start: 
 
 
 async def test_an_engine_that_others_use_is_not_put_away(start: Start) -> None:
-    owner, guest = start(unload_after_s=0.05), start()
+    owner, guest = start(unload_after_s=1.0), start()
     idle = asyncio.Event()
     owner.on_state = lambda state, _: idle.set() if state is EngineState.UNLOADED else None
     await complete(owner)
@@ -71,6 +71,21 @@ async def test_an_engine_that_hangs_ends_with_the_server_that_has_started_it(sta
     await is_gone(pid)
     await answers(guest)
     assert guest.pid != pid
+
+
+async def test_an_engine_that_hangs_keeps_no_new_server_from_one_of_its_own(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its socket still takes connections."""
+    monkeypatch.setattr("remask.lsp_server.engine_share.JOINS_WITHIN_S", 0.05)
+    monkeypatch.setattr("remask.lsp_server.engine_source.QUIET_LOOKS", 1_000_000)
+    owner = start()
+    await answers(owner)
+    psutil.Process(owner.pid).suspend()
+    late = start()
+    await answers(late)
+    assert late.pid != owner.pid
+    psutil.Process(owner.pid).resume()
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 404 Not Found\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"\r\n\r\n"])
