@@ -177,7 +177,7 @@ def read_statistics(path: Path | None = None) -> dict[str, dict[str, int]]:
     try:
         days = json.loads((path or _file()).read_text("utf-8"))["days"]
         return {str(day): {name: int(counts.get(name, 0)) for name in COUNTS} for day, counts in days.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return {}
 
 

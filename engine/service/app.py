@@ -91,8 +91,10 @@ async def _stream(request: web.Request, worker: ModelWorker, wanted: CompletionR
     try:
         while not work.done():
             newest = asyncio.ensure_future(drafts.get())
-            await asyncio.wait((work, newest), return_when=asyncio.FIRST_COMPLETED)
-            newest.cancel()
+            try:
+                await asyncio.wait((work, newest), return_when=asyncio.FIRST_COMPLETED)
+            finally:  # the client may have gone
+                newest.cancel()
             if newest.done() and not newest.cancelled():
                 text = newest.result()
                 while not drafts.empty():

@@ -108,7 +108,11 @@ def test_turned_off_it_writes_nothing(document: Document) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"days": 5}', '{"days": {"x": 5}}', '{"days": {"x": {"offered": []}}}']
+    "content",
+    [
+        *("", "{", "[]", "[" * 100_000, '{"days": 5}', '{"days": {"x": 5}}'),
+        *('{"days": {"x": {"offered": []}}}', '{"days": {"x": {"offered": 1e999}}}'),
+    ],
 )
 def test_a_damaged_file_counts_as_none(content: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(content)

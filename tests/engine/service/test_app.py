@@ -88,6 +88,18 @@ async def test_closing_the_connection_cancels(session: aiohttp.ClientSession, co
         assert response.status == 200, "the only worker is free again"
 
 
+async def test_a_client_that_goes_while_drafts_are_written_leaves_nothing_waiting(
+    session: aiohttp.ClientSession, completer: Any
+) -> None:
+    before = asyncio.all_tasks()
+    asked = asyncio.ensure_future(session.post(f"{URL}?drafts=1", data=body("until cancelled")))
+    assert await asyncio.to_thread(completer.entered.wait, 10)
+    (await asked).close()
+    async with asyncio.timeout(10):
+        while any("Queue.get" in repr(task) for task in asyncio.all_tasks() - before):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 async def test_drafts_are_lines_and_the_result_is_the_last(session: aiohttp.ClientSession) -> None:
     async with session.post(f"{URL}?drafts=1", data=body("x = ")) as response:
         assert response.content_type == "application/x-ndjson"
