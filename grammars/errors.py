@@ -11,8 +11,9 @@ Offsets are in bytes. Knows no layout and no cursor.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from remask.grammars.language import Grammar
@@ -27,7 +28,11 @@ MAX_LOGGED_BYTES = 60_000
 
 _SPACE = re.compile(rb"[ \t\r\n\f\\]*")
 _STRING_PREFIX = re.compile(rb"[A-Za-z]{1,2}")
-_GROWING = re.compile(r"[\w.]+|[^\w\s()\[\]{},;]+")
+_WORD = re.compile(r"[^\W\d]\w*")
+_GROWING = re.compile(r"\d[\w.]*|\.\d\w*|[^\w\s()\[\]{},;]+")  # numbers and operators
+
+
+LONGEST_STRING_PREFIX = 3  # letters: u8R
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,9 @@ def viable_prefix(grammar: Grammar, text: str) -> bool:
     return first_break(grammar, text) is None
 
 
+Errors = tuple[TrueError, ...]
+
+
 class Gap:
     """A place between two texts that is filled again and again: what stands around it is parsed once.
 
@@ -82,7 +90,7 @@ class Gap:
     def first_break(self, middle: str) -> int | None:
         """`first_break` of the text before and `middle`, where nothing stands behind the gap. Raises as that does."""
         text = self._before + middle
-        return _first_break(self._grammar, text, self.true_errors(middle))
+        return _first_break(self._grammar, text, self.true_errors(middle), lambda more: self.true_errors(middle + more))
 
     def true_errors(self, middle: str) -> tuple[TrueError, ...]:
         """`true_errors` of the texts with `middle` between them. Raises as that does."""
@@ -111,10 +119,12 @@ def first_break(grammar: Grammar, text: str) -> int | None:
     An error at the end does not count (a token that may still grow: `i`, `in`), nor does one in a string that
     starts before it and may still be closed. Raises as `true_errors` does.
     """
-    return _first_break(grammar, text, true_errors(grammar, encode(text)))
+    errors = true_errors(grammar, encode(text))
+    return _first_break(grammar, text, errors, lambda more: true_errors(grammar, encode(text + more)))
 
 
-def _first_break(grammar: Grammar, text: str, errors: tuple[TrueError, ...]) -> int | None:
+def _first_break(grammar: Grammar, text: str, errors: Errors, after: Callable[[str], Errors]) -> int | None:
+    """See `first_break`; `after` gives the errors of the text with something added to its end."""
     if not errors:
         return None
     source, first = encode(text), errors[0].offset
@@ -124,7 +134,25 @@ def _first_break(grammar: Grammar, text: str, errors: tuple[TrueError, ...]) -> 
     open_at = scan(grammar, text).open_at
     string = byte_count(text[:open_at])
     unclosed = open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None)
-    return None if unclosed else first
+    if unclosed or not _WORD.fullmatch(rest):
+        return None if unclosed else first
+    grown = (after(more) for more in _growth(grammar, rest))
+    return None if any(not found or found[0].offset != first for found in grown) else first
+
+
+def _growth(grammar: Grammar, word: str) -> list[str]:
+    """What a word at the end may go on with to become another token: a name, a keyword, a string with a prefix."""
+    keywords = [kind[len(word) :] for kind in _keywords(grammar) if kind.startswith(word) and kind != word]
+    return ["_", *keywords, *(['""'] if len(word) <= LONGEST_STRING_PREFIX else [])]
+
+
+@lru_cache(maxsize=32)
+def _keywords(grammar: Grammar) -> tuple[str, ...]:
+    language = grammar.language
+    kinds = (
+        language.node_kind_for_id(i) for i in range(language.node_kind_count) if not language.node_kind_is_named(i)
+    )
+    return tuple(sorted({kind for kind in kinds if kind and kind.isalpha()}))
 
 
 class _Listener:

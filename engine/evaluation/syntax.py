@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from remask.contract.messages import CompletionRequest
+from remask.contract.messages import CompletionRequest, Reason
 from remask.engine.decode.policy import Policy
 from remask.engine.evaluation.infilling import Scorer
 from remask.engine.evaluation.metrics import edit_similarity, parses
@@ -29,7 +29,7 @@ class Standing(StrEnum):
     """How a file stands with a text in its hole."""
 
     WHOLE = "whole"  # it parses
-    OPEN = "open"  # it did not parse without the text either, and can still become whole
+    OPEN = "open"  # the text can still become whole, and the file did not parse without it, or its tokens ran out
     EMPTY = "empty"  # there is no text
     ADDED = "added"  # the text brings an error that the file did not have
 
@@ -92,13 +92,16 @@ class _Outcome:
     similarity: float
 
 
-def standing(task: Task, text: str) -> Standing:
-    """How the task's file stands with `text` in its hole. Raises GrammarError where the parser cannot be loaded."""
+def standing(task: Task, text: str, *, finished: bool = True) -> Standing:
+    """How the task's file stands with `text` in its hole; one that is not `finished` may do without its end.
+
+    Raises GrammarError where the parser cannot be loaded.
+    """
     if parses(task.language, task.prefix + text + task.suffix):
         return Standing.WHOLE
     if not text.strip():
         return Standing.EMPTY
-    if parses(task.language, task.prefix + task.suffix):
+    if finished and parses(task.language, task.prefix + task.suffix):
         return Standing.ADDED
     goes_on = _goes_on(task.language, task.prefix + text) or not _goes_on(task.language, task.prefix)
     return Standing.OPEN if goes_on else Standing.ADDED
@@ -153,7 +156,7 @@ def _outcome(scorer: Scorer, task: Task, watched: Watched) -> _Outcome:
     draft, shown = watched.draft, watched.result.text
     return _Outcome(
         watched=watched,
-        draft=standing(task, draft),
+        draft=standing(task, draft, finished=watched.ended is not Reason.BUDGET),
         shown=standing(task, shown),
         draft_passed=scorer.verdict(task, draft)[1],
         shown_passed=scorer.verdict(task, shown)[1],

@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One completion. `draft` is what would be shown without a gate.
+    """One completion. `draft` is what would be shown without a gate; `ended`: why decoding did.
 
     passes, canvases: denoising passes and the canvases that they went over; removed: tokens taken back. Milliseconds:
     decode_ms is decoding without its judges, judge_ms what judges of unfinished canvases took (the corrector head's
@@ -39,6 +39,7 @@ class Watched:
 
     result: CompletionResult
     draft: str
+    ended: Reason
     passes: int
     canvases: int
     removed: int
@@ -79,6 +80,7 @@ class WatchedEngine(Engine):
         return Watched(
             result=result,
             draft=finish(done.text, done.reason, request.prefix, request.suffix, None).text,
+            ended=done.reason,
             passes=len(denoised),
             canvases=len({event.at for event in denoised}),
             removed=sum(len(event.positions) for event in removed),

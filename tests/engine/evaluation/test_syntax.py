@@ -43,6 +43,11 @@ def test_how_a_file_stands_with_a_text(hole, text, expected):
     assert standing(hole, text) is expected
 
 
+def test_a_draft_whose_tokens_ran_out_may_do_without_its_end():
+    assert standing(task(), "(x", finished=False) is Standing.OPEN
+    assert standing(task(), "(x]", finished=False) is Standing.ADDED
+
+
 def measured(text, policies, tasks, **faults):
     model = scripted_model(text, len(build_prompt(tiny_model(), PREFIX, SUFFIX)), **faults)
     engine = WatchedEngine(Engine(model))
