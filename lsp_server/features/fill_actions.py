@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lsprotocol import types
@@ -35,16 +35,17 @@ TITLES = {True: "Fill function body", False: "Fill the hole here"}
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """Which stub: the one at a position, whole or not; `index` of its candidates."""
+    """Which stub: the one at a position, in a version if one is named, whole or not; `index` of its candidates."""
 
     uri: str
     position: Position
     whole: bool
     index: int = 0
+    version: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         place = {"line": self.position.line, "character": self.position.column}
-        return {"uri": self.uri, "position": place, "whole": self.whole, "index": self.index}
+        return {"uri": self.uri, "position": place, "whole": self.whole, "index": self.index, "version": self.version}
 
     @classmethod
     def read(cls, value: object) -> _Wish:
@@ -52,9 +53,9 @@ class _Wish:
         values = dict_of(value)
         place = dict_of(values.get("position"))
         position = Position(count(place.get("line")), count(place.get("character")))
-        return cls(
-            text_of(values.get("uri")), position, values.get("whole") is not False, count(values.get("index", 0))
-        )
+        index, version = count(values.get("index", 0)), values.get("version")
+        version = version if isinstance(version, int) else None
+        return cls(text_of(values.get("uri")), position, values.get("whole") is not False, index, version)
 
 
 class FillActions:
@@ -76,8 +77,8 @@ class FillActions:
             task = await task_at(self._workspace, params.text_document.uri, position, whole=whole)
             if isinstance(task, Task):
                 ready = len(self._ready(task)) or 1
-                wishes = [_Wish(params.text_document.uri, position, whole, index) for index in range(ready)]
-                return [self._action(wish, ready) for wish in wishes]
+                wish = _Wish(params.text_document.uri, position, whole, version=task.version)
+                return [self._action(replace(wish, index=index), ready) for index in range(ready)]
             if task is Reason.STALE:
                 break
         return []
@@ -116,6 +117,9 @@ class FillActions:
             self._client.show(f"Remask has nothing to fill in. {explain(reason)}", types.MessageType.Info)
 
     async def _candidates(self, wish: _Wish) -> tuple[Task, list[Filled]] | Reason:
+        document = self._workspace.documents.get(wish.uri)
+        if document is not None and wish.version not in (None, document.version):
+            raise JsonRpcContentModified("Another function may be there now.")
         task = await task_at(self._workspace, wish.uri, wish.position, whole=wish.whole)
         if isinstance(task, Reason):
             return task

@@ -51,3 +51,15 @@ async def test_a_body_is_not_put_into_a_text_that_changed_without_a_version(insi
 
     client = await started(inside, answer)
     assert await client.error("codeAction/resolve", {"title": "Fill", "data": WISH}) == CONTENT_MODIFIED
+
+
+async def test_an_action_that_was_offered_for_an_older_text_fills_no_other_function(inside: Any) -> None:
+    client = await started(inside, "return w;")
+    place = WISH["position"]
+    params = {"textDocument": {"uri": URI}, "range": {"start": place, "end": place}, "context": {"diagnostics": []}}
+    (action,) = await client.request("textDocument/codeAction", params)
+    client.change(URI, 2, [{"range": at(0, 0), "text": "int other(int w) {\n\n}\n"}])
+    assert await client.error("codeAction/resolve", action) == CONTENT_MODIFIED
+    command = {"command": "remask.fill", "arguments": [action["data"]]}
+    assert await client.error("workspace/executeCommand", command) == CONTENT_MODIFIED
+    assert not client.engine.requests
