@@ -79,6 +79,8 @@ class AcceleratedTransformer(Transformer):
             raise
         except Exception as error:  # a compiler, a card with too little of something: the reference runs
             self._give_up(error)
+            if taps is not None:
+                taps.states.clear()  # those of the layers before the failure
             return super().forward(step, cache, taps)
 
     @torch.inference_mode()

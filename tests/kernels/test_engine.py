@@ -9,7 +9,7 @@ from tiny import MASK, SHAPE, random_weights
 from remask.engine.evaluation.plain_pass import PlainTransformer
 from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
 from remask.engine.models.static_pass import BUCKETS
-from remask.engine.models.transformer import Confidence, Pass, Transformer
+from remask.engine.models.transformer import Confidence, Pass, Taps, Transformer
 
 CPU = torch.device("cpu")
 FLAGS = replace(SHAPE, qkv_bias=True, qk_norm=True, heads=6, kv_heads=3, layers=1)
@@ -119,6 +119,24 @@ def test_a_kernel_that_fails_at_work_gives_way_to_torch_and_that_is_said_once(ca
         ours.advance(len(step.tokens))
         theirs.advance(len(step.tokens))
     assert len([r for r in caplog.records if "shared memory" in r.message]) == 1
+
+
+def test_a_kernel_that_fails_behind_the_first_layer_leaves_no_states_of_its_own_pass():
+    weights = random_weights()
+    fast, plain = AcceleratedTransformer(SHAPE, weights), Transformer(SHAPE, weights)
+    rotary, calls = fast._rotary, []
+
+    def fail_later(*arguments):
+        calls.append(1)
+        if len(calls) > 1:
+            raise RuntimeError("out of resource: shared memory")
+        return rotary(*arguments)
+
+    fast._rotary = fail_later
+    ours, theirs = Taps((0, 1)), Taps((0, 1))
+    fast.forward(Pass.causal([1, 2, 3], 0, CPU), fast.new_cache(), ours)
+    plain.forward(Pass.causal([1, 2, 3], 0, CPU), plain.new_cache(), theirs)
+    torch.testing.assert_close(ours.stacked(), theirs.stacked(), atol=1e-4, rtol=1e-4)
 
 
 def test_memory_that_is_short_is_not_taken_for_a_broken_kernel():
