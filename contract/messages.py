@@ -24,6 +24,7 @@ MAX_CANDIDATES = 8
 MAX_CONTEXT_CHARACTERS = 100_000
 MAX_DRAFT_CHARACTERS = 20_000
 MAX_GUIDE_CHARACTERS = 500
+MAX_NAME_CHARACTERS = 4_096  # of a language, a policy, or the path of a snippet
 
 
 class Extent(StrEnum):
@@ -131,6 +132,14 @@ class Candidate:
     score: float = 0.0
 
 
+_LONGEST = {
+    "language": MAX_NAME_CHARACTERS,
+    "policy": MAX_NAME_CHARACTERS,
+    "draft": MAX_DRAFT_CHARACTERS,
+    "guide": MAX_GUIDE_CHARACTERS,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
     """Fill the hole between `prefix` and `suffix`, both whole and with line feeds as the only line ends.
@@ -173,7 +182,9 @@ class CompletionRequest:
         _bounded("deadline_ms", self.deadline_ms, 1, 600_000)
         if sum(len(item.text) for item in self.context) > MAX_CONTEXT_CHARACTERS:
             raise InputError(f"The context has more than {MAX_CONTEXT_CHARACTERS} characters.")
-        for name, most in (("draft", MAX_DRAFT_CHARACTERS), ("guide", MAX_GUIDE_CHARACTERS)):
+        if any(len(item.path) > MAX_NAME_CHARACTERS for item in self.context):
+            raise InputError(f"A path in the context has more than {MAX_NAME_CHARACTERS} characters.")
+        for name, most in _LONGEST.items():
             if len(getattr(self, name)) > most:
                 raise InputError(f"The {name} has more than {most} characters.")
         size = len(self.prefix.encode("utf-8", "replace")) + len(self.suffix.encode("utf-8", "replace"))
@@ -256,7 +267,7 @@ def _snippet(value: object) -> Snippet:
 
 def _bounded(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InputError(f"'{name}' is a whole number from {low} to {high}, not {value!r}.")
+        raise InputError(f"'{name}' is a whole number from {low} to {high}, not {value!r:.60}.")
 
 
 def _object(kind: type, text: str | bytes) -> dict[str, Any]:

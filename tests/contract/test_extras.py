@@ -7,6 +7,9 @@ import pytest
 from remask.contract.errors import InputError
 from remask.contract.messages import (
     MAX_CONTEXT_CHARACTERS,
+    MAX_DRAFT_CHARACTERS,
+    MAX_GUIDE_CHARACTERS,
+    MAX_NAME_CHARACTERS,
     Candidate,
     CompletionRequest,
     CompletionResult,
@@ -44,11 +47,19 @@ def test_a_request_without_them_is_as_it_was():
         {"context": [{"path": "a", "text": 5}]},
         {"context": [{"path": "a", "text": "b", "more": "c"}]},
         {"context": [{"path": "a", "text": "x" * (MAX_CONTEXT_CHARACTERS + 1)}]},
+        {"context": [{"path": "x" * (MAX_NAME_CHARACTERS + 1), "text": ""}]},
+        {"language": "x" * (MAX_NAME_CHARACTERS + 1)},
+        {"policy": "x" * (MAX_NAME_CHARACTERS + 1)},
+        {"draft": 5},
+        {"draft": "x" * (MAX_DRAFT_CHARACTERS + 1)},
+        {"guide": ["x"]},
+        {"guide": "x" * (MAX_GUIDE_CHARACTERS + 1)},
     ],
 )
-def test_anything_else_is_refused(fields):
-    with pytest.raises(InputError):
+def test_anything_else_is_refused_in_a_few_words(fields):
+    with pytest.raises(InputError) as refused:
         CompletionRequest.from_json(json.dumps({"document": "d", "language": "p", "prefix": "", **fields}))
+    assert len(str(refused.value)) < 200
 
 
 def test_candidates_come_back():
