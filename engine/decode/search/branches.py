@@ -54,7 +54,7 @@ class Row:
 class Branches:
     """The branches of one request; all share the first `shared` tokens of its session, which may hold more.
 
-    A context: when it is left, the session holds what all share, whatever happened.
+    A context: when it is left, the session holds what all share, whatever happened, and what was left to it.
     """
 
     def __init__(self, reader: Reader, request: Request, shared: int, most: int = MOST_ENTRIES) -> None:
