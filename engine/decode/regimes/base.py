@@ -112,7 +112,8 @@ class Reader(ABC):
         masks = [len(tree) + row for row in masked_rows(branches)]
         scores = self.scores(hidden[[*range(tree.root, len(tree)), *masks]])  # all in one: the head's weights are many
         drafted = scores[len(tree) - tree.root :].argmax(-1).tolist()
-        scores = self._penalised(request, tree, scores[: len(tree) - tree.root])
+        said = scores[: len(tree) - tree.root]
+        scores = self._penalised(request, tree, said)
         chosen, probability = self._chosen(request, tree, hidden, scores)
         own = chosen.tolist()  # own[i] follows row root + i
         if others:
@@ -126,7 +127,7 @@ class Reader(ABC):
         if request.rivals is not None:
             request.rivals.hear(scores[rows])
         if request.doubter is not None:
-            request.doubter.read(way, scores[rows], written)
+            request.doubter.read(way, said[rows], written)  # the head knows no penalties
         if request.contrast is not None:
             request.contrast.keep(way, tree.root)
         kept = sum(row < tree.trunk for row in way)

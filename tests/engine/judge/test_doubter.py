@@ -41,7 +41,8 @@ def whole(decoder, model, corrector, text):
     return corrector.wrong(taps.stacked()[len(PROMPT) :], signs_of(scores, torch.tensor(text))).tolist()
 
 
-POLICIES = ["autoregressive", "default", "single_pass", "lookup_single_pass", "auto", "single_pass:contrast=0.6"]
+PENALISED = ["single_pass:contrast=0.6", "default:repetition=2"]
+POLICIES = ["autoregressive", "default", "single_pass", "lookup_single_pass", "auto", *PENALISED]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
