@@ -62,7 +62,10 @@ class DiskStore:
             self._cache.set(self._key(document), hashlib.sha256(payload).digest() + payload)
 
     def restore(self, document: str, session: Session) -> bool:
-        """Fill an empty session with what is kept; False, and nothing changed, where there is nothing sound."""
+        """Fill a session with what is kept, in place of what it holds; False where there is nothing sound.
+
+        Raises ModelError where memory is short; the session is empty then.
+        """
         with _refusals():
             entry = self._cache.get(self._key(document))
         if entry is None:
@@ -76,6 +79,7 @@ class DiskStore:
             tensors = load(payload)
             if tensors["tokens"].shape != tensors["kv"].shape[3:4]:
                 raise ValueError("lengths differ")
+            session.cut_to([])  # before the memory that it may share with others is asked for
             session.cache.restore(tensors["kv"])
             session.tokens = list(tensors["tokens"].tolist())
         except (ValueError, KeyError, SafetensorError):

@@ -4,10 +4,11 @@ import stat
 
 import pytest
 import torch
-from tiny import tiny_model
+from tiny import SHAPE, tiny_model
 
-from remask.contract.errors import StorageError
+from remask.contract.errors import ModelError, StorageError
 from remask.engine.models.kv import KVCache
+from remask.engine.models.paged import PagedCache, PagePool
 from remask.engine.models.transformer import Pass
 from remask.engine.session import Session
 from remask.engine.store import DiskStore, RawBytes
@@ -49,6 +50,24 @@ def test_what_was_kept_comes_back(store, warm, transformer):
     assert session.tokens == warm.tokens
     assert torch.equal(session.cache.snapshot(), warm.cache.snapshot())
     assert session.cut_to([1, 2, 3, 4, 5]) == 4
+
+
+def test_a_session_that_finds_no_memory_for_what_was_kept_is_usable(store, warm, transformer, monkeypatch):
+    """It may hold what another one has read: sequences in one pool share their beginnings."""
+    store.save("file:///a.py", warm)
+    session = Session(PagedCache(PagePool(SHAPE, dtype=torch.float32, device=torch.device("cpu"), pages=2)))
+    read(session, [1, 2, 9], transformer)
+
+    def refuse(_tokens):
+        raise ModelError("Reading 4 tokens needs more than there is.")
+
+    with monkeypatch.context() as short:
+        short.setattr(session.cache, "reserve", refuse)
+        with pytest.raises(ModelError):
+            store.restore("file:///a.py", session)
+    assert session.cache.length == len(session.tokens) == 0
+    read(session, [1, 2, 3, 4][session.cut_to([1, 2, 3, 4]) :], transformer)
+    torch.testing.assert_close(session.cache.snapshot(), warm.cache.snapshot())
 
 
 def test_other_document_and_other_weights_are_absent(store, warm, transformer, tmp_path):
