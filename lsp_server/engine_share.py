@@ -112,7 +112,7 @@ class Place:
         And the files that the command or the choice names, or that lie in folders of these names: a model, an adapter
         or a steering vector that was trained again is another one.
         """
-        chosen = [f"{one.name} {one.stat().st_mtime_ns}" for one in sorted(config_dir().iterdir())]
+        chosen = _files_in(str(config_dir()))
         trained = [line for folder in (*self._command, *_chosen_folders()) for line in _files_in(folder)]
         # The folder may be shared with containers and other machines, where our number is another process.
         words = "\0".join([*self._command, own_version(), platform.node(), *chosen, *trained])

@@ -151,3 +151,13 @@ def test_a_damaged_choice_is_no_obstacle(runtime_dir: Path, choice: str) -> None
     place = Place(["x"])
     assert place.take()
     place.leave()
+
+
+def test_a_dead_link_among_the_users_choices_is_no_obstacle(runtime_dir: Path) -> None:
+    """Nor is a file that is replaced just then."""
+    link = config_dir() / "notes"
+    link.symlink_to("nowhere")
+    place = Place(["x"])
+    assert place.take()
+    place.leave()
+    link.unlink()
