@@ -3,7 +3,8 @@
 A draft holds if the whole file parses with it. If the file parsed without it, nothing else will do. Else the file is
 being written, and the draft is judged in a window (see window): there it must parse, or the window must have been
 broken apart from the statement at the cursor, or the draft must end where a file in the making may end: with a
-header whose body is still to come, or an item of a list that was open before. docs/grammars.md has the reasons.
+header whose body is still to come, its end in the draft or behind the cursor, or an item of a list that was open
+before. docs/grammars.md has the reasons.
 
 Knows text, never tokens or the model. Offsets are in code points unless a name says bytes.
 """
@@ -132,6 +133,8 @@ class Gate:
         filled = hole.with_ending(draft)
         if filled is not None and parses(self.grammar, self._window.text(filled)):
             return ""
+        if any(parses(self.grammar, whole.window.text(draft)) for whole in hole.with_bodies):
+            return ""
         if hole.leaves_open(draft):
             return "a bracket or string that it does not close"
         if hole.goes_on_with_list(draft) and hole.viable(f"{draft}\n"):
@@ -140,7 +143,8 @@ class Gate:
             return ""
         if hole.whole_otherwise:
             return "" if hole.fails_later(draft) else "a statement that is not finished"
-        return hole.local_objection(draft)
+        objection = hole.local_objection(draft)
+        return "" if any(not whole.local_objection(draft) for whole in hole.with_bodies) else objection
 
     @cached_property
     def _hole(self) -> Hole:

@@ -6,12 +6,14 @@ Knows no file beyond the window. Offsets are in code points unless a name says b
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 
 from remask.engine.judge.compilers import parses
+from remask.engine.judge.overlap import CLOSERS
 from remask.engine.judge.statements import wrong_line
 from remask.engine.judge.window import Window
-from remask.grammars.blocks import ends_open
+from remask.grammars.blocks import ends_open, opens_block
 from remask.grammars.errors import MAX_LOGGED_BYTES, true_errors, viable_prefix
 from remask.grammars.language import Grammar
 from remask.grammars.lexis import CLOSER, scan, tokens
@@ -62,6 +64,28 @@ class Hole:
         indent = last[: len(last) - len(code)]
         filled = [kept + ending.replace("{indent}", indent) for ending in self.grammar.gate.endings]
         return next((f for f in filled if parses(self.grammar, self.window.text(f))), filled[0])
+
+    @cached_property
+    def with_bodies(self) -> list[Hole]:
+        """The hole with each body that a header may lack whose end stands behind the cursor; empty for no such header.
+
+        An editor that closes brackets by itself puts `)` or `):` there long before a body is written. Where closing
+        marks alone follow, what opens the body may be missing too.
+        """
+        rest = self.window.rest.rstrip()
+        code = self._line.lstrip(" \t\f")
+        indent = self._line[: len(self._line) - len(code)]
+        bodies = [ending.replace("{indent}", indent) for ending in self.grammar.gate.endings]
+        lines = scan(self.grammar, rest).lines
+        if lines and opens_block(self.grammar, rest, lines[-1]):
+            heads = [rest + body for body in bodies]
+        elif rest and set(rest) <= CLOSERS:
+            heads = [f"{rest} {self.grammar.text.block_opener}{body}" for body in ("", *bodies)]
+        else:
+            return []
+        below = self.window.suffix[len(self.window.rest) :]
+        windows = [replace(self.window, suffix=head + below) for head in heads]
+        return [Hole(self.grammar, window) for window in windows]
 
     def leaves_open(self, draft: str) -> bool:
         """Whether more brackets or strings stay open at the end of the statement with the draft than without it."""

@@ -48,3 +48,54 @@ def test_closing_marks_inside_strings_are_not_counted_as_overlap(prefix, draft, 
 )
 def test_a_draft_never_runs_into_code_behind_the_cursor(prefix, draft, suffix, text):
     assert finish(draft, Reason.END, prefix, suffix, Gate(PYTHON, prefix, suffix)).text == text
+
+
+CLASS = "class A:\n    x = 1\n\n"
+NEXT = "\n    def g(self):\n        pass\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "draft", "shown"),
+    [
+        ("def add(a, b):\n    return a + b\n\ndef sub(|):\n", "a, b):\n   ", "a, b"),
+        ("def sub(|)\n", "a, b", "a, b"),
+        ("def f(|) -> int:\n", "a, b) -> int:", "a, b"),
+        (f"{CLASS}    def f(self|):\n{NEXT}", ", a):", ", a"),
+        (f"{CLASS}    def f(self|):\n        \n{NEXT}", ", a):\n        self.a = a", ", a"),
+        (f"{CLASS}    def f(self|):", ", a):", ", a"),
+        ("class Foo(|):\n", "Bar):", "Bar"),
+        ("while |:\n", "True:", "True"),
+        ("while |:  # for ever\n", "True", "True"),
+        ("if x == |:\n", "y", "y"),
+        ("if a:\n    b\nelif f(|)\n\nd = 1\n", "c", "c"),
+        ("for x in |:\n", "range(3):", "range(3)"),
+        ("with open(|) as f:\n", "path, 'r') as f:", "path, 'r'"),
+        ("def f(a):\n    if g(|)\n        x = 1\n", "a", "a"),
+        ("def f(a):\n    b = c d\n    if g(|):\n\n    x = 1\n", "a", "a"),
+        ("def f(a):\n    if g(|):\n\n    x = c d\n", "a", "a"),
+        ("x = (\n\n\ndef sub(|):\n", "a, b):", "a, b"),
+        ("def sub(|):\n", "a b):", ""),
+        ("def f(a):\n    b = c d\n    if g(|):\n\n    x = 1\n", "a a", ""),
+        ("def f(a):\n    b = g(|):\n\n    x = c d\n", "a a", ""),
+        ("for x in |:\n", "range(3", ""),
+        ("while |:\n", "", ""),
+    ],
+)
+def test_a_header_whose_end_the_editor_wrote_may_still_wait_for_its_body(text, draft, shown):
+    prefix, _, suffix = text.partition("|")
+    assert finish(draft, Reason.LINE, prefix, suffix, Gate(PYTHON, prefix, suffix)).text == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "draft", "shown"),
+    [
+        ("if (|) {\n", "a) {", "a"),
+        ("function f(|) {\n", "a, b) {", "a, b"),
+        ("function f(|)\n", "a, b", "a, b"),
+        ("if (|) {\n", "a b) {", ""),
+    ],
+)
+def test_so_may_one_whose_end_is_a_brace(text, draft, shown):
+    prefix, _, suffix = text.partition("|")
+    grammar = grammar_for_language("typescript")
+    assert finish(draft, Reason.LINE, prefix, suffix, Gate(grammar, prefix, suffix)).text == shown
