@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from remask.contract.messages import Reason
 from remask.engine.judge.gate import Gate
-from remask.engine.judge.overlap import without_overlap
+from remask.engine.judge.overlap import up_to_rest, without_overlap
 
 UNFINISHED = frozenset({Reason.BUDGET, Reason.DEADLINE})
 
@@ -27,6 +27,7 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
     """Trim and judge a draft that ended for the reason `ended`; without a judge only trim it."""
     if ended is Reason.CANCELLED:
         return Finished("", ended)
+    whole = ended not in UNFINISHED and tidy(draft, ended, suffix).strip() == draft.strip()
     draft = tidy(draft, ended, suffix)
     if not draft.strip() and ended is Reason.DEADLINE:
         return Finished("", ended, "The time was up before anything was ready.")
@@ -34,7 +35,7 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
         return Finished("", Reason.EMPTY, "The model has nothing to add here.")
     best = Finished("", Reason.SYNTAX, "Every reading of the draft would add a syntax error.")
     late = ended is Reason.DEADLINE  # a draft that had no time to become whole is not at fault
-    for reading in readings(draft, prefix, suffix):
+    for reading in readings(draft, prefix, suffix, whole=whole, judged=judge is not None):
         if not reading.strip():
             return Finished("", Reason.DUPLICATE, "All of the draft stands after the cursor already.")
         if judge is None:
@@ -50,12 +51,16 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
     return best
 
 
-def readings(draft: str, prefix: str, suffix: str) -> list[str]:
+def readings(draft: str, prefix: str, suffix: str, *, whole: bool = True, judged: bool = True) -> list[str]:
     """What the draft may mean between `prefix` and `suffix`, best first: the gate takes the first that holds.
 
     From the start of a line with code on it, a draft may be a line of its own even where the model left out its end.
+    A draft may also have run past the closing marks behind the cursor: where it is not whole, that is thought of first,
+    for its end is an accident. Only a judge can tell these marks from those of the draft's own brackets.
     """
     found = without_overlap(draft, suffix)
+    shorter = [text for text in up_to_rest(draft, suffix) if text not in found] if judged else []
+    found = [*found, *shorter] if whole else [*shorter, *found]
     own_line = (not prefix or prefix.endswith("\n")) and bool(suffix.partition("\n")[0].strip())
     return [f"{draft}\n", *found] if own_line and not draft.endswith("\n") else found
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 CLOSERS = frozenset(")]}>\"'`:;,")
 
+MAX_SHORTER = 8
+"""Places at most where a draft is looked at as one that ran on: each costs a judgement."""
+
 
 def without_overlap(draft: str, suffix: str) -> list[str]:
     """The readings of a draft to try, best first: as it is, and without a tail that repeats the rest of the line.
@@ -22,6 +25,25 @@ def without_overlap(draft: str, suffix: str) -> list[str]:
         return [draft]
     shortened = head.rstrip()[: -len(tail)]
     return [draft, shortened] if set(tail.strip()) <= CLOSERS else [shortened, draft]
+
+
+def up_to_rest(draft: str, suffix: str) -> list[str]:
+    """The beginnings of a draft up to where it writes itself the closing marks that stand behind the cursor.
+
+    Those first after which most of the rest of the line follows in the draft, of these the shortest.
+    """
+    rest = suffix.partition("\n")[0].rstrip()
+    if rest[:1] not in CLOSERS:
+        return []
+    places = [at for at in range(len(draft)) if draft[at] == rest[0] and draft[:at].strip()]
+    places.sort(key=lambda at: _shared(draft[at:], rest), reverse=True)
+    return [draft[:at] for at in places[:MAX_SHORTER]]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _repeated(line: str, rest: str) -> str:

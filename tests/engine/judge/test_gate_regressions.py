@@ -99,3 +99,24 @@ def test_so_may_one_whose_end_is_a_brace(text, draft, shown):
     prefix, _, suffix = text.partition("|")
     grammar = grammar_for_language("typescript")
     assert finish(draft, Reason.LINE, prefix, suffix, Gate(grammar, prefix, suffix)).text == shown
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "draft", "shown"),
+    [
+        ("typescript", "console.log(`Hi ${|}`);\n", "name}!`);", "name"),
+        ("typescript", "console.log(`Hi ${|}`);\n", "name}!\n`);", "name"),
+        ("python", 's = f"Hi {|}"\n', 'name}!"', "name"),
+        ("python", 'x = open(path, encoding="|")\n', 'utf-8").read()', "utf-8"),
+        ("python", "x = open(|)\n", "f(path), 'r').read().x", "f(path), 'r'"),
+        ("python", "x = f(|, b)\n", "g(a, c), b) + 1)", "g(a, c)"),
+        ("python", "x = [|]\n", "f(a[0])\n]\ny = f(", "f(a[0])"),
+        ("python", "def sub(|)\n", "a, b):\n    return a", "a, b"),
+        ("python", "x = f(|)\n", "a b).c", ""),
+        ("python", "print(|)\n", "str(a)", "str(a)"),
+    ],
+)
+def test_a_draft_that_runs_past_what_stands_behind_the_cursor_is_cut_there(language, text, draft, shown):
+    prefix, _, suffix = text.partition("|")
+    gate = Gate(grammar_for_language(language), prefix, suffix)
+    assert finish(draft, Reason.LINE, prefix, suffix, gate).text == shown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remask.engine.judge.overlap import without_overlap
+from remask.engine.judge.overlap import up_to_rest, without_overlap
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,22 @@ from remask.engine.judge.overlap import without_overlap
 )
 def test_readings(draft, suffix, readings):
     assert without_overlap(draft, suffix) == readings
+
+
+@pytest.mark.parametrize(
+    ("draft", "suffix", "shorter"),
+    [
+        ("name}!`);", "}`);\n", ["name"]),
+        ('utf-8", errors="x").read()', '")\n', ['utf-8", errors="x', "utf-8", 'utf-8", errors=']),
+        ("f(a)\n)", ")", ["f(a", "f(a)\n"]),
+        ("a + b", " + b\n", []),  # no closing mark
+        (").x", ")", []),  # nothing stands before it
+        ("a", "", []),
+    ],
+)
+def test_beginnings_up_to_what_stands_behind_the_cursor(draft, suffix, shorter):
+    assert up_to_rest(draft, suffix) == shorter
+
+
+def test_few_places_are_looked_at():
+    assert len(up_to_rest("a)" * 1_000, ")")) < 10
