@@ -33,7 +33,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Remask, policy_named, searching
 from remask.engine.decode.remask import Falling, Remasker
 from remask.engine.decode.request import Budget, Request
-from remask.engine.decode.stop import StopRules, first_line_end, line_before_code
+from remask.engine.decode.stop import StopRules, first_line_end, fitted, line_before_code
 from remask.engine.decode.trace import Trace
 from remask.engine.judge.blame import Blame
 from remask.engine.judge.corrector import ANOTHER, Corrector
@@ -313,11 +313,12 @@ def stop_rules(grammar: Grammar | None, request: CompletionRequest, spec: ModelS
         return rules(Reason.LINE, end=first_line_end)
     if extent is Extent.AUTO:
         extent = completion_extent(grammar, request.prefix, request.suffix)
+    fit = partial(fitted, prefix=request.prefix, suffix=request.suffix)
     if extent is Extent.BLOCK:
-        return rules(Reason.BLOCK, end=partial(block_end, grammar, request.prefix))
+        return rules(Reason.BLOCK, end=fit(partial(block_end, grammar, request.prefix)))
     if request.suffix.partition("\n")[0].strip():
         return rules(Reason.LINE, end=partial(line_before_code, request.prefix))
-    return rules(Reason.LINE, end=partial(statement_end, grammar, request.prefix))
+    return rules(Reason.LINE, end=fit(partial(statement_end, grammar, request.prefix)))
 
 
 def _milliseconds(start: float, end: float) -> float:

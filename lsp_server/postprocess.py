@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 
 from remask.contract.messages import Reason
+from remask.grammars.fitting import Fitting
 from remask.lsp_server.repetition import drop_doubled_word, drop_lines_above, drop_repetition
-from remask.lsp_server.whitespace import drop_odd_space, fit_indentation
+from remask.lsp_server.whitespace import drop_odd_space
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 _TRAILERS = frozenset(")]}\"'`;,:")
@@ -24,7 +25,7 @@ def tidy(text: str, prefix: str, suffix: str) -> tuple[str, Reason | None]:
     if not text.strip():
         return "", Reason.EMPTY
     text = drop_doubled_word(drop_odd_space(text, prefix), prefix)
-    text = fit_indentation(drop_present_indentation(text, prefix), prefix)
+    text = Fitting(prefix, suffix).fit(drop_present_indentation(text, prefix))
     text = drop_lines_above(drop_repetition(text), prefix)
     text = drop_overlap(text, prefix, suffix)
     text = drop_repeated_lines(text, prefix, suffix)

@@ -1,41 +1,14 @@
 """Rules about the indentation of a completion. Pure; texts have LF as their only line end.
 
 Each rule mends what is certainly wrong or leaves the text as it is. What a level of indentation is says
-grammars/indentation.
+grammars/indentation, and grammars/fitting whether the file has tabs.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
-from remask.grammars.indentation import indent_unit, indents
+from remask.grammars.indentation import indent_unit
 
 _LOOK_BACK = 4_000  # characters of the prefix that show how the file is indented
-_INDENTED = re.compile(r"(?m)^([ \t]+)(?=\S)")
-
-
-def fit_indentation(text: str, prefix: str) -> str:
-    """Indent the lines after the first as the file does: by tabs where it uses tabs alone, by spaces where it does."""
-    if "\n" not in text:
-        return text
-    near = prefix[-_LOOK_BACK:]
-    steps = indents(near)
-    tabs, spaces = any("\t" in step for step in steps), any(" " in step for step in steps)
-    below = text.partition("\n")[2]
-    own = [step for step in indents(below) if step]
-    if tabs and not spaces and own and all(set(step) == {" "} for step in own):
-        width = len(indent_unit(below))
-        return _reindented(text, lambda step: "\t" * (len(step) // width) if len(step) % width == 0 else step)
-    if spaces and not tabs and any("\t" in step for step in own):
-        unit = indent_unit(near)
-        return _reindented(text, lambda step: step.replace("\t", unit))
-    return text
-
-
-def _reindented(text: str, change: Callable[[str], str]) -> str:
-    first, _, rest = text.partition("\n")
-    return first + "\n" + _INDENTED.sub(lambda found: change(found[1]), rest)
 
 
 def drop_odd_space(text: str, prefix: str) -> str:

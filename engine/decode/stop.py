@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from remask.contract.messages import Reason
+from remask.grammars.fitting import Fitting
 
 LEAST_SUFFIX_LINE = 4  # characters; shorter lines (`)`, `}`, `pass`) are often written on purpose
 
@@ -31,6 +32,17 @@ def line_before_code(prefix: str, draft: str) -> int | None:
     if end < 0:
         return None
     return end + 1 if prefix.endswith("\n") or not prefix else end
+
+
+def fitted(rule: EndRule, prefix: str, suffix: str) -> EndRule:
+    """The rule for a draft whose indentation is made the file's before it is shown: see grammars/fitting."""
+    fitting = Fitting(prefix, suffix)
+
+    def end(draft: str) -> int | None:
+        found = rule(fitting.fit(draft))
+        return None if found is None else fitting.end_in(draft, found)
+
+    return end if fitting.by_tabs else rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From a raw draft to what may be shown: whole lines, no overlap with what follows, and past the parser gate.
+"""From a raw draft to what may be shown: whole lines, the file's indentation, no overlap, and past the parser gate.
 
 Knows texts and the gate; knows nothing of tokens.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from remask.contract.messages import Reason
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.overlap import up_to_rest, without_overlap
+from remask.grammars.fitting import Fitting
 
 UNFINISHED = frozenset({Reason.BUDGET, Reason.DEADLINE})
 
@@ -28,7 +29,7 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
     if ended is Reason.CANCELLED:
         return Finished("", ended)
     whole = ended not in UNFINISHED and tidy(draft, ended, suffix).strip() == draft.strip()
-    draft = tidy(draft, ended, suffix)
+    draft = Fitting(prefix, suffix).fit(tidy(draft, ended, suffix))
     if not draft.strip() and ended is Reason.DEADLINE:
         return Finished("", ended, "The time was up before anything was ready.")
     if not draft.strip():

@@ -28,6 +28,7 @@ TRIMMED = {
     "closing line": ("f(|\n)", "\n    a,\n)", "\n    a,"),
     "closing line of two": ("f(\n    g(|\n    )\n)", "\n        a\n    )\n)", "\n        a"),
     "indentation that is there": ("def f():\n    a = 1\n    |", "    return a", "return a"),
+    "spaces on top of tabs": ("def f(a):\n\tif a:\n\t\t|", "    return a", "return a"),
     "tab that is there": ("def f():\n\ta = 1\n\t|", "\treturn a", "return a"),
 }
 

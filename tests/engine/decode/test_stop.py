@@ -1,9 +1,13 @@
 """Where a completion ends. Each case: rule, suffix, text, the kept text and the reason (or None to go on)."""
 
+from functools import partial
+
 import pytest
 
 from remask.contract.messages import Reason
-from remask.engine.decode.stop import StopRules, first_line_end
+from remask.engine.decode.stop import StopRules, first_line_end, fitted
+from remask.grammars import grammar_for_language
+from remask.grammars.blocks import block_end
 
 
 def end_mark(draft):
@@ -37,3 +41,12 @@ def test_stop_rules(rule, suffix, text, kept, reason):
 def test_earliest_end_wins():
     rules = StopRules(Reason.LINE, "\nvalue = 2", first_line_end)
     assert rules.check("a = 1\nvalue = 2\n").reason is Reason.LINE
+
+
+@pytest.mark.parametrize("body", ["            b()", "\t\t        b()", "\t\t\tb()"])
+def test_the_end_is_found_in_a_draft_of_spaces_in_a_file_of_tabs(body):
+    prefix = "class A:\n\tdef f(self):\n\t\t"
+    rule = fitted(partial(block_end, grammar_for_language("python"), prefix), prefix, "\n")
+    draft = f"if a:\n{body}\n"
+    assert rule(draft) is None
+    assert rule(f"{draft}x = 1\n") == len(draft)

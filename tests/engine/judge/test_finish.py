@@ -6,6 +6,8 @@ import pytest
 
 from remask.contract.messages import Reason
 from remask.engine.judge.finish import finish, tidy
+from remask.engine.judge.gate import Gate
+from remask.grammars import grammar_for_language
 
 
 @dataclass
@@ -81,3 +83,13 @@ def test_a_line_before_code_is_a_line_of_its_own(draft, prefix, suffix, text):
 
 def test_white_space_before_more_code_stays():
     assert tidy("a ", Reason.END, "+ b") == "a "
+
+
+def test_a_draft_of_spaces_is_judged_as_a_file_of_tabs_has_it():
+    prefix = "def f(amount):\n\tx = 1\n\t"
+    gate = Gate(grammar_for_language("python"), prefix, "\n")
+    draft = "    if amount <= 0:\n            raise ValueError(amount)\n        return x"
+    assert gate.check(draft).reason is not None
+    finished = finish(draft, Reason.BLOCK, prefix, "\n", gate)
+    assert finished.text == "if amount <= 0:\n\t\traise ValueError(amount)\n\treturn x"
+    assert finished.reason is Reason.BLOCK
