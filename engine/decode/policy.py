@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from remask.contract.errors import InputError
+from remask.engine.decode.search.value import BROKEN_NATS
 from remask.engine.models.spec import ModelSpec, Regime
 
 MAX_CANVAS = 256
@@ -237,6 +238,15 @@ POLICIES = {
         Policy(name="auto", draft="lookup+head+single_pass+canvas", canvas=8, plan=Plan.MEASURED),
         # Other texts from the weak spans of the first one, all in one pass; the best of them is taken.
         Policy(name="search", draft="lookup+single_pass+canvas", canvas=8, plan=Plan.MEASURED, branches=8),
+        # As auto; only where the gate would not show the text are others searched for.
+        Policy(
+            name="retry",
+            draft="lookup+head+single_pass+canvas",
+            canvas=8,
+            plan=Plan.MEASURED,
+            branches=8,
+            enough=BROKEN_NATS,
+        ),
         # Also takes what is half as likely as the best: more tokens a pass, another text.
         Policy(name="bounded", draft="lookup+single_pass", canvas=3, verify=Verify.BOUNDED, ratio=0.5),
         Policy(name="parallel", canvas=8, threshold=0.9, passes=8, verify=Verify.OFF),

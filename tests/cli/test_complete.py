@@ -30,7 +30,7 @@ def test_json_contract_and_a_warm_second_call(file, capsys):
     assert list(first) == [*fields, "names"]
     assert first["range"] == {"start": {"line": 6, "column": 9}, "end": {"line": 6, "column": 9}}
     assert set(first["ms"]) == {"total", "prompt", "decode"}
-    assert (first["language"], first["policy"]) == ("python", "auto")
+    assert (first["language"], first["policy"]) == ("python", "retry")
     assert first["prompt"]["cached"] == 0
     assert second["prompt"]["run"] == 0
     assert second["text"] == first["text"]
