@@ -6,11 +6,14 @@ code points; texts have LF as their only line end.
 
 from __future__ import annotations
 
-from remask.grammars import Grammar
+from dataclasses import replace
+
+from remask.grammars import Grammar, GrammarError
+from remask.grammars.functions import Function
 from remask.grammars.indentation import indent_of, indent_unit, line_at, line_indent
 from remask.grammars.placeholders import is_placeholder, is_todo
-from remask.lsp_server.parsed import MAX_CHARACTERS, Stub, parsed
-from remask.lsp_server.stubs import stub_of
+from remask.lsp_server.parsed import MAX_CHARACTERS, Parsed, Stub, parsed
+from remask.lsp_server.stubs import end_of_code_above, stub_of
 
 
 def stub_here(grammar: Grammar, text: str, offset: int) -> Stub | None:
@@ -18,23 +21,51 @@ def stub_here(grammar: Grammar, text: str, offset: int) -> Stub | None:
     if len(text) > MAX_CHARACTERS:
         return None
     tree = parsed(grammar, text)
-    function = next(iter(tree.functions_at(offset)), None)
-    if function is None or stub_of(tree, function) is not None:
-        return None
     start, end = line_at(text, offset)
-    if not tree.offset(function.body.start_byte) <= start <= tree.offset(function.body.end_byte):
-        return None
     line = text[start:end]
     indent = indent_of(line)
+    function = next(iter(tree.functions_at(offset)), None) or _ended_above(tree, start, line)
+    if function is None or stub_of(tree, function) is not None:
+        return None
     first = start + len(indent)
-    if not line.strip() and tree.is_between_statements(start):
+    in_body = tree.offset(function.body.start_byte) <= start <= tree.offset(function.body.end_byte)
+    if is_placeholder(grammar, line):
+        return tree.stub(function, (first, end), whole=False) if in_body and tree.is_statement(first) else None
+    if not line.strip():
         wanted = indent or _indent_above(grammar, text, start)
-        return tree.stub(function, (first, end), lead=wanted[len(indent) :], whole=False)
-    if is_placeholder(grammar, line) and tree.is_statement(first):
-        return tree.stub(function, (first, end), whole=False)
-    if is_todo(grammar, line) and tree.is_between_statements(end):
-        return tree.stub(function, (end, end), lead="\n" + indent, whole=False)
-    return None
+        stub = tree.stub(function, (first, end), lead=wanted[len(indent) :], whole=False)
+    elif is_todo(grammar, line):
+        stub = tree.stub(function, (end, end), lead="\n" + indent, whole=False)
+    else:
+        return None
+    if in_body and tree.is_between_statements(stub.hole[0] if line.strip() else start):
+        return stub
+    return _at_edge(tree, stub) if grammar.text.offside else None
+
+
+def _ended_above(tree: Parsed, start: int, line: str) -> Function | None:
+    """The function whose code ends above a line that its indentation puts into the body; no node says so."""
+    indent = indent_of(line)
+    if not indent or not tree.grammar.text.offside:
+        return None
+    near = tree.functions_at(end_of_code_above(tree.grammar, tree.text, start))
+    outer = (len(line_indent(tree.text, tree.offset(function.node.start_byte))) for function in near)
+    return next((function for function, width in zip(near, outer, strict=True) if width < len(indent)), None)
+
+
+def _at_edge(tree: Parsed, stub: Stub) -> Stub | None:
+    """The stub if a statement may stand there: blocks that indentation makes leave out what stands at their edges."""
+    try:
+        filled = parsed(tree.grammar, stub.filled(tree.text, tree.grammar.gate.neutral[0]))
+    except GrammarError:
+        return None
+    at = stub.hole[0] + len(stub.lead)
+    function = next(iter(filled.functions_at(at)), None)
+    if function is None or function.node.has_error or not filled.is_statement(at):
+        return None
+    if filled.offset(function.node.start_byte) != stub.function[0]:
+        return None
+    return replace(stub, body_start=min(stub.body_start, stub.hole[0]))
 
 
 def _indent_above(grammar: Grammar, text: str, offset: int) -> str:

@@ -27,7 +27,7 @@ def function_stub(grammar: Grammar, text: str, offset: int) -> Stub | None:
     found = [(function, stub_of(tree, function)) for function in tree.functions_at(offset)]
     if not any(stub for _, stub in found) and grammar.text.offside:
         # An empty body has no node that could reach down to where the cursor stands.
-        above = _end_of_code_above(grammar, text, offset)
+        above = end_of_code_above(grammar, text, offset)
         bare = [function for function in tree.functions_at(above) if not function.body.named_child_count]
         found = [(function, stub_of(tree, function)) for function in bare]
     function, stub = next(((function, stub) for function, stub in found if stub is not None), (None, None))
@@ -95,7 +95,7 @@ def _on_one_line(tree: Parsed, function: Function, body: Node) -> Stub:
     return tree.stub(function, (start + 1, end - 1), lead="\n" + inner, tail="\n" + outer)
 
 
-def _end_of_code_above(grammar: Grammar, text: str, offset: int) -> int:
+def end_of_code_above(grammar: Grammar, text: str, offset: int) -> int:
     """The end of the last line at the offset or above it that is neither blank nor a comment."""
     start, end = line_at(text, offset)
     while start and (not (line := text[start:end].strip()) or line.startswith(grammar.text.line_comments)):

@@ -50,6 +50,39 @@ AND_HERE = [
 ]
 
 
+# Comments and blank lines at the edges of a body, which Python's parser keeps out of its block.
+MEAN = "def f(xs):\n    # TODO: check{0}\n    t = sum(xs)\n    # TODO: return the mean{1}\n    {2}\n\ndef g():\n    return 1\n"
+METHOD = "class A:\n\tdef f(self):\n\t\t{0}\n\t\t# TODO: a{1}\n\t\tx = 1\n\t\t{2}\n\n\tdef g(self):\n\t\treturn 1\n"
+NESTED = "def f(a):\n    def g(b):\n        # TODO{0}\n        x = b\n        # TODO{1}\n    {2}\n\nx = 1\n"
+EDGES = [
+    (MEAN, 0, "check\n    if xs:\n        y()\n    t = "),
+    (MEAN, 1, "mean\n    if xs:\n        y()\n    \n\ndef g"),
+    (MEAN, 2, "mean\n    if xs:\n        y()\n\ndef g"),
+    (METHOD, 0, "self):\n\t\tif xs:\n\t\t\ty()\n\t\t# TODO"),
+    (METHOD, 1, "a\n\t\tif xs:\n\t\t\ty()\n\t\tx = 1"),
+    (METHOD, 2, "x = 1\n\t\tif xs:\n\t\t\ty()\n\n\tdef"),
+    (NESTED, 0, "TODO\n        if xs:\n            y()\n        x = b"),
+    (NESTED, 1, "x = b\n        # TODO\n        if xs:\n            y()\n"),
+    (NESTED, 2, "TODO\n    if xs:\n        y()\n\nx = 1"),
+    ("def f(a):\n    return g(a)\n    # TODO{0}\n", 0, "TODO\n    if xs:\n        y()\n"),
+    ("def f(a):\n    return g(a)\n\n    # TODO{0}\n\n\nx = 1", 0, "TODO\n    if xs:\n        y()\n\n"),
+    ("def f(a):\n{0}\n    return g(a)\n", 0, "a):\n    if xs:\n        y()\n    return"),
+    ("def f(a):\n    return g(a)\n    {0}", 0, "g(a)\n    if xs:\n        y()"),
+]
+
+
+@pytest.mark.parametrize(("template", "at", "expected"), EDGES)
+def test_a_hole_at_the_edge_of_a_body_is_found_and_filled(template: str, at: int, expected: str) -> None:
+    marked = template.format(*("|" if number == at else "" for number in range(3)))
+    text, stub = stub_in("python", marked, whole=False)
+    assert stub is not None
+    indent = stub.around(text)[0].rpartition("\n")[2]
+    unit = "\t" if "\t" in text else "    "
+    code = f"if xs:\n{indent}{unit}y()"
+    assert expected in stub.filled(text, code)
+    assert objection(grammar_of("python"), text, stub, code) == ""
+
+
 @pytest.mark.parametrize(("language", "marked"), NOT_HERE)
 def test_no_hole_is_offered_in_a_string_or_an_argument(language: str, marked: str) -> None:
     assert stub_in(language, marked, whole=False)[1] is None
@@ -70,7 +103,21 @@ def test_a_hole_in_a_body_is_found_and_filled(language: str, marked: str, code: 
 
 
 @pytest.mark.parametrize(
-    "marked", ["def f(a):\n    b = '''\n    pass|\n    '''\n", "x = 1\n|\n", "def f(a):\n    return a|\n", "# TODO|\n"]
+    "marked",
+    [
+        "def f(a):\n    b = '''\n    pass|\n    '''\n",
+        "x = 1\n|\n",
+        "def f(a):\n    return a|\n",
+        "# TODO|\n",
+        "def f(a):\n    return a\n\n|\n\ndef g():\n    return 1\n",
+        "def f(a):\n    return a\n# TODO|\n\nx = 1\n",
+        "class A:\n    def f(self):\n        return 1\n\n    # TODO: more methods|\n    x = 1\n",
+        "class A:\n    def f(self):\n        return 1\n    |\n",
+        "def f(\n    a,\n    # TODO: types|\n    b,\n):\n    return a\n",
+        "def f(\n    a,\n|\n    b,\n):\n    return a\n",
+        "x = [\n    1,\n    # TODO|\n]\n",
+        "def f(a):\n    return g(\n        # TODO|\n    )\n",
+    ],
 )
 def test_there_is_no_hole_there(marked: str) -> None:
     assert stub_in("python", marked, whole=False)[1] is None
