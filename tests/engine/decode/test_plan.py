@@ -80,7 +80,7 @@ def test_a_disk_that_refuses_does_not_matter(monkeypatch, tmp_path):
 def test_rates_start_as_usual_follow_what_is_seen_and_fade_back():
     rates = Rates()
     assert rates.survival("canvas", 3) == pytest.approx([1, 0.95, 0.95 * 0.5, 0.95 * 0.25])
-    assert rates.rate("head", 0) == UNKNOWN[0]
+    assert rates.rate("something new", 0) == UNKNOWN[0]
     for _ in range(3):
         rates.seen("canvas", 4, 1)  # the first is kept, the second is not, the others were not reached
     counts = sum(FADE**i for i in range(3))
