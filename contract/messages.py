@@ -65,6 +65,7 @@ class Reason(StrEnum):
     EXCLUDED = "excluded"  # a file that may hold secrets is never read
     LANGUAGE = "language"  # no grammar for this language
     TOO_LARGE = "too_large"
+    LOADING = "loading"  # the time was up before the model was loaded
     ENGINE = "engine"  # the engine is not there or failed; the log says more
 
 

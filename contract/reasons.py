@@ -28,6 +28,10 @@ EXPLANATIONS: dict[Reason, tuple[str, str]] = {
     ),
     Reason.LANGUAGE: ("There is no grammar for this language.", "'remask doctor' lists the languages."),
     Reason.TOO_LARGE: ("The document has more than 2 MB, or the text more than an editor shows.", ""),
+    Reason.LOADING: (
+        "The model was still being loaded when the time was up; nothing has failed.",
+        "Ask again in a moment; a busy machine needs longer.",
+    ),
     Reason.ENGINE: ("The engine is not there or failed.", "The log says more; 'remask doctor' looks for the cause."),
 }
 

@@ -47,7 +47,8 @@ class EngineClient(Protocol):
     async def complete(self, request: CompletionRequest, on_draft: OnDraft | None = None) -> CompletionResult:
         """Fill the hole. Failures are results with `Reason.ENGINE`; cancelling the wait cancels the work.
 
-        `on_draft` is called with the text as far as it stands, if the engine tells.
+        `Reason.LOADING` says that the model is not loaded in time. `on_draft` is called with the text as far as it
+        stands, if the engine tells.
         """
         ...
 
@@ -78,10 +79,10 @@ class _End(Enum):
 class ProcessEngine:
     """An engine in a process of its own, spoken to over its socket: our child, or that of the server at our `place`.
 
-    Requests wait while it loads. If it dies, or does not answer in time and is ended for that, it is started again,
-    after a pause that doubles, and requests answer `Reason.ENGINE` meanwhile; an answer makes good for all deaths
-    before. After `unload_after_s` idle seconds (0 is never) the process is let go of, and ends if nobody else wants
-    it; the next request starts or joins one again.
+    Requests wait while it loads, and answer `Reason.LOADING` where that outlasts them. If it dies, or does not answer
+    in time and is ended for that, it is started again, after a pause that doubles, and requests answer `Reason.ENGINE`
+    meanwhile; an answer makes good for all deaths before. After `unload_after_s` idle seconds (0 is never) the process
+    is let go of, and ends if nobody else wants it; the next request starts or joins one again.
     """
 
     def __init__(
@@ -143,16 +144,22 @@ class ProcessEngine:
                 self._deaths, self._silent_since = 0, None
                 return result
         except TimeoutError:
-            waited_whole = asked is not None and clock() - asked[1] > patience_s - LATE_S / 2
-            if asked is not None and waited_whole and clock() - (self._silent_since or clock()) >= STUCK_S:
-                self._end_stuck(asked[0])
-            return _failure(request, "The engine did not answer in time.")
+            return self._late(request, asked, clock())
         except RemaskError as error:
             if asked is not None and is_cut_off(asked[0]):
                 self._end_stuck(asked[0])
             return _failure(request, str(error))
         finally:
             self._working -= 1
+
+    def _late(self, request: CompletionRequest, asked: tuple[Run | None, float] | None, now: float) -> CompletionResult:
+        """The answer where there is none in time. A run that was asked for all that time may be stuck, and ends."""
+        if not self._settled.is_set():
+            return _failure(request, "The model is still being loaded.", Reason.LOADING)
+        waited_whole = asked is not None and now - asked[1] > request.deadline_ms / 1000 + LATE_S / 2
+        if asked is not None and waited_whole and now - (self._silent_since or now) >= STUCK_S:
+            self._end_stuck(asked[0])
+        return _failure(request, "The engine did not answer in time.")
 
     def _end_stuck(self, run: Run | None) -> None:
         """End a run that can't be asked, or did not answer in time; it counts as one that died. Another's goes on."""
@@ -266,5 +273,5 @@ class ProcessEngine:
         return not self._wanted.is_set() and not self._working
 
 
-def _failure(request: CompletionRequest, detail: str) -> CompletionResult:
-    return CompletionResult(text="", reason=Reason.ENGINE, language=request.language, detail=detail)
+def _failure(request: CompletionRequest, detail: str, reason: Reason = Reason.ENGINE) -> CompletionResult:
+    return CompletionResult(text="", reason=reason, language=request.language, detail=detail)

@@ -103,7 +103,8 @@ class Workspace:
             if shown:
                 self.status.end()
         spent = time.monotonic() - started
-        if request.purpose is Purpose.COMPLETE and (result.reason is not Reason.ENGINE or spent > 1.0):
+        counts = spent > 1.0 if result.reason is Reason.ENGINE else result.reason is not Reason.LOADING
+        if request.purpose is Purpose.COMPLETE and counts:
             self.pace.answered(spent)
         return result
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 POLICIES = ("default", "parallel")
 """How the engine is asked, one after the other, until there is a candidate that may be shown."""
 
-TEXTLESS = frozenset({Reason.ENGINE, Reason.DEADLINE, Reason.SYNTAX, Reason.DUPLICATE, Reason.LANGUAGE})
+TEXTLESS = frozenset({Reason.ENGINE, Reason.LOADING, Reason.DEADLINE, Reason.SYNTAX, Reason.DUPLICATE, Reason.LANGUAGE})
 """Reasons of an answer without a text that tell a user more than that there is none."""
 
 LEAST_MS = 50

@@ -185,8 +185,18 @@ async def test_a_request_that_waited_for_the_engine_to_load_ends_nobody(
 ) -> None:
     monkeypatch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
     engine = start("--slow")
-    assert (await complete(engine, deadline_ms=1)).reason is Reason.ENGINE
+    assert (await complete(engine, deadline_ms=1)).reason is Reason.LOADING
     assert not engine._stuck
+
+
+async def test_a_model_that_loads_for_longer_than_a_request_waits_is_said_to_be_loading(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing has failed, so nobody is warned or sent to look for a cause."""
+    monkeypatch.setattr("remask.lsp_server.engine_client.LATE_S", 0.05)
+    result = await complete(start("--slow"), deadline_ms=1)
+    assert (result.reason, result.detail) == (Reason.LOADING, "The model is still being loaded.")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 async def test_closing_an_engine_that_was_never_started(start: Start) -> None:

@@ -27,6 +27,14 @@ def test_every_reason_is_explained() -> None:
         assert explain(reason).endswith(".")
 
 
+def test_a_model_that_loads_for_longer_than_a_request_waits_is_no_failure(told: Any) -> None:
+    status, sent, _ = told
+    status.answered(Reason.LOADING)
+    assert (sent[-1]["kind"], sent[-1]["reason"]) == ("Normal", "loading")
+    assert "loaded" in explain(Reason.LOADING)
+    assert "doctor" not in sent[-1]["message"]
+
+
 def test_the_engines_life(told: Any) -> None:
     status, sent, _ = told
     for state in (EngineState.STARTING, EngineState.READY, EngineState.READY, EngineState.GONE, EngineState.UNLOADED):
