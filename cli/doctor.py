@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PACKAGES = ("remask", "torch", "tokenizers", "safetensors", "tree-sitter", "tree-sitter-python", "pygls", "aiohttp")
 SELF_TEST = "def add(first, second):\n    return first"
 NEOVIM_VERSION = (0, 12)
+PATIENCE_MS = 120_000  # a busy machine is no defect of the installation
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,10 @@ def _engine(load: Callable[[], Engine]) -> Iterator[Check]:
     yield Check("device", True, f"{facts['device']}, {facts['threads']} threads")
     yield _native()
     yield _families()
-    result = engine.complete(CompletionRequest(document="doctor", language="python", prefix=SELF_TEST, suffix="\n"))
+    request = CompletionRequest(
+        document="doctor", language="python", prefix=SELF_TEST, suffix="\n", deadline_ms=PATIENCE_MS
+    )
+    result = engine.complete(request)
     yield Check(
         "self-test",
         result.tokens > 0,
