@@ -29,6 +29,8 @@ SPECULATE_AFTER_S = 0.15
 READ_ON_FACTOR = 4  # times the deadline, for a file that could not be read in time
 _OVERTAKEN = frozenset({Reason.CANCELLED, Reason.STALE})
 """Reasons that say nothing about the place where the cursor is now."""
+_LATE = frozenset({Reason.DEADLINE, Reason.LOADING})
+"""Reasons that leave what was offered before at the same place as good as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,10 @@ class InlineCompletion:
                     await self._workspace.turns.wait(ahead.task)
                 if (ghost := self._remembered(place)) is not None:
                     return ghost
-            return await self._written(place, invoked)
+            outcome = await self._written(place, invoked)
+            if invoked and outcome in _LATE:
+                return self._remembered(place) or outcome
+            return outcome
         except OvertakenError:
             return Reason.CANCELLED
 
@@ -217,6 +222,9 @@ def _selected(context: types.InlineCompletionContext) -> Selected | None:
 def _log_result(result: CompletionResult) -> None:
     if result.reason is Reason.ENGINE:
         log.warning("%s", result.detail)
+        return
+    if result.reason is Reason.LOADING:
+        log.info("%s", result.detail)
         return
     log.info(
         "the engine ended with %s: %d tokens in %d passes, %d of %d prompt tokens run, %.0f ms",

@@ -79,6 +79,20 @@ async def test_asking_by_hand_always_asks_the_engine(inside: Any) -> None:
     assert len(client.engine.requests) == 2
 
 
+async def nothing_by_hand(request: CompletionRequest) -> CompletionResult:
+    if request.candidates > 1:
+        return CompletionResult(text="", reason=Reason.DEADLINE, language="python")
+    return CompletionResult(text="ready long before", reason=Reason.LINE, language="python")
+
+
+async def test_a_list_that_is_not_ready_in_time_leaves_what_was_offered_there(inside: Any) -> None:
+    client = await started(inside, nothing_by_hand, "x = ")
+    assert only_item(await client.complete(URI, 0, 4))[0] == "ready long before"
+    assert only_item(await client.complete(URI, 0, 4, **INVOKED))[0] == "ready long before"
+    client.type(URI, 2, 0, 4, "other ")
+    assert await client.complete(URI, 0, 10, **INVOKED) is None, "nothing was offered here"
+
+
 # --- ahead ----------------------------------------------------------------------------------------------------------
 
 
