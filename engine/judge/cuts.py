@@ -11,11 +11,15 @@ CLOSE_LOOK = 16
 """How many of the longest cuts are tried one after another; after that every second half is skipped."""
 
 
-def cut_points(grammar: Grammar, prefix: str, draft: str) -> list[int]:
-    """Offsets in `draft` at which a statement or a line ends, the longest first, none of them an empty text."""
+def cut_points(grammar: Grammar, prefix: str, draft: str, marks: str = "") -> list[int]:
+    """Offsets in `draft` at which a statement or a line ends, the longest first, none of them an empty text.
+
+    Each of `marks` ends something too, and stays.
+    """
     head = prefix[scan_prefix(grammar, prefix).anchor :]
     ends = {line.end - len(head) for line in scan(grammar, head + draft).lines}
     ends.update(at for at, char in enumerate(draft) if char in "\n;")
+    ends.update(at + 1 for at, char in enumerate(draft) if char in marks)
     kept = {len(draft[: max(0, end)].rstrip()) for end in ends}
     return sorted((end for end in kept if 0 < end < len(draft)), reverse=True)
 

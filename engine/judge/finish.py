@@ -28,6 +28,7 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
     """Trim and judge a draft that ended for the reason `ended`; without a judge only trim it."""
     if ended is Reason.CANCELLED:
         return Finished("", ended)
+    stopped = ended in UNFINISHED and "\n" not in draft.strip()  # else its last line was dropped
     whole = ended not in UNFINISHED and tidy(draft, ended, suffix).strip() == draft.strip()
     draft = Fitting(prefix, suffix).fit(tidy(draft, ended, suffix))
     if not draft.strip() and ended is Reason.DEADLINE:
@@ -41,7 +42,7 @@ def finish(draft: str, ended: Reason, prefix: str, suffix: str, judge: Gate | No
             return Finished("", Reason.DUPLICATE, "All of the draft stands after the cursor already.")
         if judge is None:
             return Finished(reading, ended)
-        verdict = judge.check(reading)
+        verdict = judge.check(reading, stopped=stopped and reading.rstrip() == draft.rstrip())
         if verdict.reason is None:
             return Finished(verdict.text, ended, verdict.detail)
         late |= verdict.reason is Reason.DEADLINE

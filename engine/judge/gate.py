@@ -31,6 +31,7 @@ MAX_DEPTH = 150
 """Brackets that may nest; a deeper text is refused, since parsers take quadratic time or give up there."""
 
 _FOREIGN = re.compile("[\x00\ud800-\udfff]")
+_ENDS = (",", ";", "{", "}")
 ADDED = "a syntax error that the file did not have"
 
 
@@ -54,25 +55,31 @@ class Gate:
         self.deadline_ms = deadline_ms
         _ = grammar.language
 
-    def check(self, draft: str) -> Verdict:
+    def check(self, draft: str, *, stopped: bool = False) -> Verdict:
         """The longest part of `draft` from its start that may be shown. Never raises for a text.
 
+        `stopped`: the draft ends where it does because its time was up, so where no parse tells that it is whole there,
+        it has to end with a mark that ends something.
         Cutting back stops at the deadline, which is looked at between parses: nothing is shown then.
         """
         start = time.perf_counter()
-        why = self._objection(draft)
+        why = self._objection(draft, stopped=stopped)
         if not why:
             return Verdict(draft, None, "The draft holds.", _since(start))
-        points = cut_points(self.grammar, self.prefix, draft)
+        marks = "" if not stopped else "," if self.grammar.text.offside else ",;"
+        points = cut_points(self.grammar, self.prefix, draft, marks)
         kept = longest(
-            points, lambda end: _since(start) < self.deadline_ms and not self._objection(draft[:end], cut=True)
+            points,
+            lambda end: (
+                _since(start) < self.deadline_ms and not self._objection(draft[:end], cut=not stopped, stopped=stopped)
+            ),
         )
         if kept is None:
             late = bool(points) and _since(start) >= self.deadline_ms
             return Verdict("", Reason.DEADLINE if late else Reason.SYNTAX, f"The draft has {why}.", _since(start))
         return Verdict(draft[:kept], Reason.CUT, f"Cut after {kept} characters: the draft has {why}.", _since(start))
 
-    def _objection(self, draft: str, *, cut: bool = False) -> str:
+    def _objection(self, draft: str, *, cut: bool = False, stopped: bool = False) -> str:
         """What speaks against a draft, in a few words; empty if it holds. A cut has to end with a whole statement."""
         if not draft:
             return ""
@@ -88,7 +95,7 @@ class Gate:
             return ""  # the window did not show enough of the file
         if self._window_before or self._whole_before:
             return ADDED
-        return "no whole statement at its end" if cut else self._unfinished(draft)
+        return "no whole statement at its end" if cut else self._unfinished(draft, stopped)
 
     def _whole_parses(self, draft: str) -> bool:
         small = len(self.prefix) + len(self.suffix) <= MAX_WHOLE
@@ -125,7 +132,7 @@ class Gate:
         after = window(self.grammar, self.prefix + draft, self.suffix)
         return "" if parses(self.grammar, after.text("")) else "a syntax error in or after the string"
 
-    def _unfinished(self, draft: str) -> str:
+    def _unfinished(self, draft: str, stopped: bool) -> str:
         """The objection to a draft in a window that is broken without it and stays so with it."""
         hole = self._hole
         if hole.only_comments(draft):
@@ -137,6 +144,8 @@ class Gate:
             return ""
         if hole.leaves_open(draft):
             return "a bracket or string that it does not close"
+        if stopped and not (hole.window.rest.strip() or draft.rstrip().endswith(_ENDS) or hole.row_holds(draft)):
+            return "an end in the middle of an expression"
         if hole.goes_on_with_list(draft) and hole.viable(f"{draft}\n"):
             return ""
         if hole.holds_alone(draft):

@@ -5,6 +5,7 @@ Knows no file beyond the window. Offsets are in code points unless a name says b
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from functools import cached_property
@@ -20,6 +21,9 @@ from remask.grammars.lexis import CLOSER, scan, tokens
 from remask.grammars.source import byte_count, encode
 
 _WORD_AT_END = re.compile(rb"\w+\Z")
+FILLS = ("_", " _", ", _", "_: _")
+"""What may stand in a hole: a name, one more name, two that a colon joins (a pair, the two sides of a choice)."""
+
 _WORD = re.compile(r"\w")
 
 
@@ -110,10 +114,15 @@ class Hole:
 
     def holds_alone(self, draft: str) -> bool:
         """Whether the cursor's line is in order by itself, in a text that is broken above it so that no parse helps."""
-        if self._above_viable or not self.grammar.gate.compiler:
-            return False
+        return bool(self.grammar.gate.compiler) and not self._above_viable and self.row_holds(draft)
+
+    def row_holds(self, draft: str) -> bool:
+        """Whether the cursor's line is a whole statement by itself, or the header of one."""
         row = self._line[self._line.rfind("\n") + 1 :]
-        return not wrong_line(self.grammar, row + draft + self.window.rest, len(row), len(row) + len(draft))
+        text = row + draft + self.window.rest
+        if not self.grammar.gate.compiler:
+            return parses(self.grammar, text)
+        return not wrong_line(self.grammar, text, len(row), len(row) + len(draft))
 
     @cached_property
     def in_string(self) -> bool:
@@ -149,8 +158,8 @@ class Hole:
     def fails_later(self, draft: str) -> bool:
         """Whether an error further down has nothing to do with the draft: the parser gets at least as far with it.
 
-        On the cursor's line it has to stop where it stops without the draft, and not at once; in a line in brackets
-        that goes on below, it has to get further than without.
+        On the cursor's line it may not stop at once, and has to get as far as with a simple fill; in a line in brackets
+        that goes on below, it has to get further than without the draft.
         """
         on_line = bool(self.window.rest.strip())
         goes_on = bool(self._lexis.stack) and not scan(self.grammar, self._statement_with("")).stack
@@ -159,9 +168,20 @@ class Hole:
         before, after = self._first_error_below(""), self._first_error_below(draft)
         if before is None or after is None:
             return False
-        suffix = self.window.suffix
-        first_token = byte_count(suffix) - byte_count(suffix.lstrip())
-        return before == after > first_token if on_line else after > max(before, first_token)
+        first_token = self._first_token
+        if on_line:
+            return first_token < after >= max(before, self._reach)
+        return after > max(before, first_token)
+
+    @cached_property
+    def _first_token(self) -> int:
+        return byte_count(self.window.suffix) - byte_count(self.window.suffix.lstrip())
+
+    @cached_property
+    def _reach(self) -> float:
+        """The furthest first error below the cursor, as bytes into the suffix, that a simple fill leaves there."""
+        found = (self._errors(fill) for fill in FILLS)
+        return max((below[0] if below else math.inf for inside, below in found if not inside), default=-1)
 
     def only_comments(self, draft: str) -> bool:
         """Whether the draft is a comment, or part of one, on a line that nothing else follows on."""
@@ -181,10 +201,11 @@ class Hole:
         wrong = wrong_line(self.grammar, self.window.text(filled), start, start + len(draft))
         if wrong:
             return wrong
-        strict = not self.grammar.gate.compiler
-        if not strict and not self._above_viable:
+        if self.grammar.gate.compiler and not self._above_viable:
             return ""  # the parser has lost its way above: its errors below say nothing, and the lines hold
         try:
+            if self.window.rest.strip() and self._stops_at_once(draft):
+                return "a syntax error right after it"
             inside, below = self._errors(filled)
             if inside:
                 return "a syntax error in it"
@@ -192,6 +213,11 @@ class Hole:
         except ValueError:
             return "too large a function around it to be judged"
         return "" if set(below) <= known else "a syntax error right after it"
+
+    def _stops_at_once(self, draft: str) -> bool:
+        """Whether the text behind the cursor cannot follow on the draft, and could on another."""
+        below = self._errors(draft)[1]
+        return self._first_token in below and self._reach > self._first_token
 
     @cached_property
     def _above_viable(self) -> bool:

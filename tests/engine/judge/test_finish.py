@@ -23,7 +23,7 @@ class Fake:
     def __init__(self, refused=None):
         self.refused = refused or {}
 
-    def check(self, draft):
+    def check(self, draft, *, stopped=False):
         if draft not in self.refused:
             return Verdict(draft)
         kept = self.refused[draft]
@@ -57,7 +57,7 @@ def test_finish(draft, ended, suffix, refused, text, reason):
 
 def test_a_judge_without_time_is_no_syntax_error():
     class Late:
-        def check(self, draft):
+        def check(self, draft, *, stopped=False):
             return Verdict("", Reason.DEADLINE)
 
     assert finish("f(", Reason.LINE, "x", "\n", Late()).reason is Reason.DEADLINE

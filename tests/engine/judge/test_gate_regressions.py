@@ -120,3 +120,51 @@ def test_a_draft_that_runs_past_what_stands_behind_the_cursor_is_cut_there(langu
     prefix, _, suffix = text.partition("|")
     gate = Gate(grammar_for_language(language), prefix, suffix)
     assert finish(draft, Reason.LINE, prefix, suffix, gate).text == shown
+
+
+CHOICE = '1 : 0) + " " + (ok ?'
+
+
+@pytest.mark.parametrize("ended", [Reason.LINE, Reason.BUDGET])
+@pytest.mark.parametrize(
+    ("language", "text", "draft", "shown"),
+    [
+        ("typescript", 'function f(ok) { return "x" + (ok ? |); }\n', CHOICE, "1 : 0"),
+        ("javascript", 'function f(ok) {\n  return "x" + (ok ? |); }\n', CHOICE, "1 : 0"),
+        ("javascript", 'class A {\n  f(ok) {\n    return "x" + (ok ? |);\n  }\n', CHOICE, "1 : 0"),
+        ("javascript", 'class A {\n  g(a b) {}\n  f(ok) { return "x" + (ok ? |); }\n}\n', CHOICE, "1 : 0"),
+        ("javascript", 'class A {\n  f(ok) {\n    return "x" + (ok ? |);\n  }\n', "1 + ok ?", ""),
+        ("typescript", "x = (|); }\n", "ok ?", ""),
+        ("typescript", "x = (|); }\n", "ok", "ok"),
+        ("javascript", "const x = [|]\n", "1, 2, 3], c: [4, 5", "1, 2, 3"),
+        ("python", "def f():\n    x = [|]\n    y = a b\n", "1, 2, 3], c: [4, 5", "1, 2, 3"),
+    ],
+)
+def test_a_draft_never_leaves_what_stands_behind_the_cursor_without_a_start(language, text, draft, shown, ended):
+    """An error that stood there before, since the hole was empty, is the draft's own if it stays."""
+    prefix, _, suffix = text.partition("|")
+    gate = Gate(grammar_for_language(language), prefix, suffix)
+    assert finish(draft, ended, prefix, suffix, gate).text == shown
+
+
+@pytest.mark.parametrize("ended", [Reason.BUDGET, Reason.DEADLINE])
+@pytest.mark.parametrize(
+    ("language", "text", "draft", "shown"),
+    [
+        ("python", "x = {'a': [1], 'b': [|]}\n", "1, 2, 3], 'c': [4, 5", "1, 2, 3"),
+        ("javascript", "const x = {a: [1], b: [|]};\n", "1, 2, 3], c: [4, 5", "1, 2, 3"),
+        ("python", "f(\n    a,\n    |\n\n\ndef g():\n    pass\n", "b, c=[1, 2], d.e +", "b, c=[1, 2],"),
+        ("python", "f(\n    a,\n    |\n\n\ndef g():\n    pass\n", "b +", ""),
+        ("python", "f(\n    a,\n    |\n\n\ndef g():\n    pass\n", "b,", "b,"),
+        ("python", "def f():\n    y = |\n    z = a b\n", "g(1) +", ""),
+        ("python", "def f():\n    y = |\n    z = a b\n", "g(1)", "g(1)"),
+        ("python", "x = (\n    # see |\n", "below for mo", "below for mo"),
+        ("python", "def f|\n\n\nx = 1\n", "(a, b):", "(a, b):"),
+        ("javascript", "function f() {\n  |\n  let a b;\n}\n", "g(1); h(2", "g(1);"),
+        ("javascript", "function f() {\n  |\n  let a b;\n}\n", "g(1) + ", ""),
+    ],
+)
+def test_a_draft_that_was_stopped_ends_with_something_whole(language, text, draft, shown, ended):
+    prefix, _, suffix = text.partition("|")
+    gate = Gate(grammar_for_language(language), prefix, suffix)
+    assert finish(draft, ended, prefix, suffix, gate).text == shown
