@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar
 from remask.grammars.functions import Function, docstring_of, is_declaration
-from remask.grammars.indentation import indent_of, indent_unit, line_at, line_indent
+from remask.grammars.indentation import indent_of, indent_unit, indents, line_at, line_indent
 from remask.grammars.placeholders import is_placeholder
 from remask.lsp_server.parsed import MAX_CHARACTERS, Parsed, Stub, parsed
 
@@ -28,7 +28,9 @@ def function_stub(grammar: Grammar, text: str, offset: int) -> Stub | None:
     if not any(stub for _, stub in found) and grammar.text.offside:
         # An empty body has no node that could reach down to where the cursor stands.
         above = end_of_code_above(grammar, text, offset)
-        bare = [function for function in tree.functions_at(above) if not function.body.named_child_count]
+        here = indent_of(text[slice(*line_at(text, offset))])
+        near = tree.functions_at(above)
+        bare = [one for one in near if not one.body.named_child_count or len(here) > len(_outer(tree, one))]
         found = [(function, stub_of(tree, function)) for function in bare]
     function, stub = next(((function, stub) for function, stub in found if stub is not None), (None, None))
     return None if function is None or is_declaration(grammar, tree.root, function.node) else stub
@@ -53,7 +55,8 @@ def stub_of(tree: Parsed, function: Function) -> Stub | None:
     last = max(kept, key=lambda node: node.end_byte, default=None)
     if last is not None and not code and _begins_line(tree, last):
         end = tree.offset(last.end_byte)
-        return tree.stub(function, (end, end), lead="\n" + line_indent(tree.text, tree.offset(last.start_byte)))
+        lead = "\n" + line_indent(tree.text, tree.offset(last.start_byte))
+        return tree.stub(function, (end, _past_blank(tree, function, end)), lead=lead)
     if kept and not (code and offside and _all_on_one_line(code[0], kept[0], body)):
         return None
     return _on_one_line(tree, function, code[0] if kept else body)
@@ -63,7 +66,7 @@ def _below_signature(tree: Parsed, function: Function) -> Stub | None:
     """Nothing but comments, if that, stands deeper below the signature: the body goes below them."""
     text = tree.text
     header = end = tree.offset(function.body.end_byte)
-    outer = line_indent(text, tree.offset(function.node.start_byte))
+    outer = _outer(tree, function)
     inner = ""
     below = line_at(text, end)[1] + 1
     while below < len(text):
@@ -78,13 +81,33 @@ def _below_signature(tree: Parsed, function: Function) -> Stub | None:
         below = stop + 1
     if text[header : line_at(text, header)[1]].strip():
         return None
-    stub = tree.stub(function, (end, end), lead="\n" + (inner or outer + _unit(tree)))
+    past = _past_blank(tree, function, end)
+    if not any(indents(text)):
+        inner = text[line_at(text, past)[0] : past] if past > end else inner  # all that shows what a level is
+    stub = tree.stub(function, (end, past), lead="\n" + (inner or outer + _unit(tree)))
     return replace(stub, function=(stub.function[0], end), body_start=end)
+
+
+def _past_blank(tree: Parsed, function: Function, end: int) -> int:
+    """The end of the last blank line below `end` that is indented for the body: the code replaces it."""
+    text = tree.text
+    outer = _outer(tree, function)
+    found, start = end, line_at(text, end)[1] + 1
+    if text[end : start - 1].strip():
+        return end
+    while start < len(text):
+        stop = line_at(text, start)[1]
+        if text[start:stop].strip():
+            break
+        if stop - start > len(outer):
+            found = stop
+        start = stop + 1
+    return found
 
 
 def _on_one_line(tree: Parsed, function: Function, body: Node) -> Stub:
     """The body is `{}`, or a placeholder on the signature's line: code goes on lines of its own."""
-    outer = line_indent(tree.text, tree.offset(function.node.start_byte))
+    outer = _outer(tree, function)
     inner = outer + _unit(tree)
     start, end = tree.offset(body.start_byte), tree.offset(body.end_byte)
     if tree.grammar.text.offside:
@@ -101,6 +124,10 @@ def end_of_code_above(grammar: Grammar, text: str, offset: int) -> int:
     while start and (not (line := text[start:end].strip()) or line.startswith(grammar.text.line_comments)):
         start, end = line_at(text, start - 1)
     return start + len(text[start:end].rstrip())
+
+
+def _outer(tree: Parsed, function: Function) -> str:
+    return line_indent(tree.text, tree.offset(function.node.start_byte))
 
 
 def _unit(tree: Parsed) -> str:

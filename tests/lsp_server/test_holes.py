@@ -51,7 +51,7 @@ AND_HERE = [
 
 
 # Comments and blank lines at the edges of a body, which Python's parser keeps out of its block.
-MEAN = "def f(xs):\n    # TODO: check{0}\n    t = sum(xs)\n    # TODO: return the mean{1}\n    {2}\n\ndef g():\n    return 1\n"
+MEAN = "def f(xs):\n    # TODO: check{0}\n    t = sum(xs)\n    # TODO: mean{1}\n    {2}\n\ndef g():\n    return 1\n"
 METHOD = "class A:\n\tdef f(self):\n\t\t{0}\n\t\t# TODO: a{1}\n\t\tx = 1\n\t\t{2}\n\n\tdef g(self):\n\t\treturn 1\n"
 NESTED = "def f(a):\n    def g(b):\n        # TODO{0}\n        x = b\n        # TODO{1}\n    {2}\n\nx = 1\n"
 EDGES = [

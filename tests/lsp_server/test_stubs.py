@@ -82,6 +82,30 @@ def test_a_stub_is_found_and_filled(language: str, marked: str, code: str, expec
     assert stub.name == ("m" if " m()" in text else "F" if "F(" in text else "" if "=>" in text else "f")
 
 
+@pytest.mark.parametrize(
+    ("language", "marked", "expected"),
+    [
+        ("python", "class A:\n    def f(self):\n        |\n\n    x = 1\n", "self):\n        return 1\n\n    x = 1\n"),
+        ("python", "class A:\n    def f(self):\n        |", "self):\n        return 1"),
+        ("python", "def f():\n  |\n", "f():\n  return 1\n"),
+        ("python", "def f():\n        |\n", "f():\n        return 1\n"),
+        ("python", "def f():\n\t|\n\n\nx = 1\n", "f():\n\treturn 1\n\n\nx = 1\n"),
+        ("python", "def f():\n\n    |\n\nx = 1\n", "f():\n    return 1\n\nx = 1\n"),
+        ("python", "def f():\n    # TODO\n    |\n\nx = 1\n", "# TODO\n    return 1\n\nx = 1\n"),
+        ("python", 'def f():\n    """Doc."""\n    |\n\nx = 1\n', '"""\n    return 1\n\nx = 1\n'),
+        ("python", "class A:\n    def |f(self):\n\n    \n    x = 1\n", "self):\n        return 1\n\n    \n    x = 1\n"),
+        ("go", "package a\n\nfunc f() int {\n\t|\n}\n", "{\n\treturn 1\n}\n"),
+        ("go", "package a\n\nfunc f() int {\n\t// TODO\n\t|\n}\n", "TODO\n\treturn 1\n}\n"),
+        ("typescript", "function f() {\n  |\n}\n", "{\n  return 1\n}\n"),
+    ],
+)
+def test_the_blank_line_of_a_body_is_replaced(language: str, marked: str, expected: str) -> None:
+    text, stub = stub_in(language, marked)
+    assert stub is not None
+    assert stub.filled(text, "return 1").endswith(expected)
+    assert objection(grammar_of(language), text, stub, "return 1") == ""
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_body_that_was_left_out_is_put_back(name: str) -> None:
     sample = SAMPLES[name]
