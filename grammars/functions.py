@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+_NESTED = 3  # an export, a declaration, a declarator
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function with a body; both are nodes of one tree."""
@@ -43,6 +46,34 @@ def functions_near(grammar: Grammar, root: Node, at: int) -> list[Function]:
         if {"function", "body"} <= match.keys()
     ]
     return sorted(found, key=lambda function: -function.node.start_byte)
+
+
+def function_named_at(grammar: Grammar, root: Node, at: int) -> Function | None:
+    """The function that is the value of what is named at the byte `at`, on the same line: `const f = () => {}`.
+
+    Raises GrammarError.
+    """
+    node = root.descendant_for_byte_range(at, at)
+    row = None if node is None else node.start_point.row
+    while node is not None and node.start_point.row == row:
+        value = _value(node)
+        if value is not None and at < value.start_byte and value.start_point.row == row:
+            near = functions_near(grammar, root, value.start_byte + 1)
+            return next((function for function in near if function.node == value), None)
+        node = node.parent
+    return None
+
+
+def _value(node: Node | None) -> Node | None:
+    """What a declaration or assignment gives, be it that of the name itself or of the statement around it."""
+    for _ in range(_NESTED):
+        if node is None or not node.named_child_count:
+            return None
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        if value is not None:
+            return value.named_child(0) if value.type == "expression_list" else value
+        node = node.named_child(node.named_child_count - 1)
+    return None
 
 
 def is_declaration(grammar: Grammar, root: Node, function: Node) -> bool:

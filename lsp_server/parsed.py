@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from remask.grammars import Grammar, GrammarError
 from remask.grammars.bounded import parse_bounded
-from remask.grammars.functions import Function, functions_near
+from remask.grammars.functions import Function, function_named_at, functions_near
 from remask.grammars.names import name_of
 from remask.grammars.source import byte_count, code_points, encode
 
@@ -71,6 +71,10 @@ class Parsed:
         row = self.source.count(b"\n", 0, at)
         near = functions_near(self.grammar, self.root, at)
         return [function for function in near if function.shares_line(row) or function.touches(at)]
+
+    def function_named_at(self, offset: int) -> Function | None:
+        """The function that a variable, field or the like gets that is named at the offset."""
+        return function_named_at(self.grammar, self.root, self._byte(offset))
 
     def is_statement(self, offset: int) -> bool:
         """Whether a statement starts there: no string, comment, argument or the like."""

@@ -32,6 +32,9 @@ def function_stub(grammar: Grammar, text: str, offset: int) -> Stub | None:
         near = tree.functions_at(above)
         bare = [one for one in near if not one.body.named_child_count or len(here) > len(_outer(tree, one))]
         found = [(function, stub_of(tree, function)) for function in bare]
+    named = None if any(stub for _, stub in found) else tree.function_named_at(offset)
+    if named is not None:
+        found = [(named, stub_of(tree, named))]
     function, stub = next(((function, stub) for function, stub in found if stub is not None), (None, None))
     return None if function is None or is_declaration(grammar, tree.root, function.node) else stub
 

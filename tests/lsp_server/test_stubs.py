@@ -106,6 +106,36 @@ def test_the_blank_line_of_a_body_is_replaced(language: str, marked: str, expect
     assert objection(grammar_of(language), text, stub, "return 1") == ""
 
 
+@pytest.mark.parametrize(
+    ("language", "marked"),
+    [
+        ("typescript", "const dou|ble = (x: number): number => {};\n"),
+        ("typescript", "const double|: F = (x) => {};\n"),
+        ("typescript", "export con|st double = (x: number): number => {};\n"),
+        ("typescript", "|export const double = async () => {\n  // TODO\n};\n"),
+        ("typescript", "function f() {\n  g();\n  const h| = () => {};\n}\n"),
+        ("typescript", "class A {\n  lo|ad = () => {};\n}\n"),
+        ("javascript", "module.exports.f|  = function () {};\n"),
+        ("javascript", "const o = {\n  a|: () => {},\n  b: 1,\n};\n"),
+        ("go", "package a\n\nfunc f() {\n\tg()\n\th| := func() {\n\t}\n}\n"),
+        ("go", "package a\n\nvar f| = func() {\n}\n"),
+        ("rust", "fn f() {\n    g();\n    let h| = |x| {};\n}\n"),
+        ("cpp", "auto f| = [](int x) {};\n"),
+        ("java", "class A {\n  Runnable r| = () -> {};\n}\n"),
+    ],
+)
+def test_a_function_that_a_name_gets_is_found_at_the_name(language: str, marked: str) -> None:
+    before, _, after = marked.partition("|")
+    stub = function_stub(grammar_of(language), before + after, len(before))
+    assert stub is not None
+    assert stub.function[0] > len(before)
+
+
+@pytest.mark.parametrize("marked", ["const a| = 1, b = () => {};\n", "fo|o(() => {});\n", "a|;\nconst b = () => {};\n"])
+def test_a_function_that_another_name_gets_is_not_found(marked: str) -> None:
+    assert stub_in("javascript", marked)[1] is None
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_body_that_was_left_out_is_put_back(name: str) -> None:
     sample = SAMPLES[name]
