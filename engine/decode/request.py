@@ -69,10 +69,10 @@ class Request:
     on_draft: Callable[[str], None] | None = None
     trace: Trace | None = None
     remasker: Remasker | None = None
+    doubter: Doubter | None = None
     aim: Aim | None = None
     wanted: int = 1
     rivals: Rivals | None = None
-    doubter: Doubter | None = None
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)
     forwards: int = 0

@@ -235,4 +235,4 @@ def test_the_default_model_writes_what_float32_writes(default_model):
     assert torch.equal(scores[0].argmax(-1), best)
     # Its rows with the adapter in them are rounded anew: what is unlikely anyhow may differ more than this.
     sure = [s.log_softmax(-1).gather(1, best[:, None]) for s in scores]
-    torch.testing.assert_close(sure[0], sure[1], atol=0.1, rtol=0)
+    torch.testing.assert_close(sure[0], sure[1], atol=0.15, rtol=0)
