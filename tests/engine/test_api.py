@@ -169,6 +169,36 @@ def test_candidates_are_distinct_ranked_and_each_past_the_gate():
         ast.parse(f"x = 1\ny = {text}\n")
 
 
+class Leaping:
+    """A clock that leaps past every deadline at a certain look."""
+
+    def __init__(self, leap):
+        self.looks, self.leap = 0, leap
+
+    def monotonic(self):
+        self.looks += 1
+        return time.monotonic() + (1e6 if self.looks >= self.leap else 0.0)
+
+
+def test_a_first_text_that_is_whole_is_never_lost_to_the_search_for_others(monkeypatch):
+    monkeypatch.setattr("remask.engine.api.grammar_for_language", damaged)  # nothing that it writes would hold
+    engine = Engine(tiny_model(3))
+    wanted = {"prefix": PREFIX, "suffix": "\n", "max_tokens": 6}
+    alone = engine.complete(request(**wanted))
+    assert alone.text
+    texts, leap, clock = [], 1, Leaping(0)
+    while clock.looks >= clock.leap:
+        clock = Leaping(leap)
+        monkeypatch.setattr("remask.engine.decode.request.time", clock)
+        result = engine.complete(request(**wanted, candidates=4))
+        texts.append([result.text, *(other.text for other in result.others)])
+        leap += 1
+    whole = [alone.text in one for one in texts]
+    assert not whole[0]
+    assert whole == sorted(whole)
+    assert len(set(map(len, texts))) > 1, "the search itself was cut off, too"
+
+
 def test_one_candidate_is_greedy_and_the_same_every_time():
     engine = Engine(tiny_model(4))
     assert engine.complete(request("x = ", "\n")).text == engine.complete(request("x = ", "\n")).text
@@ -191,9 +221,9 @@ class TestDefaultModel:
     @pytest.mark.parametrize(
         "prefix", ["def add(a, b):\n    return ", "import os\n\nfor name in os.", "x = [1, 2, 3]\ny = "]
     )
-    def test_default_policy_equals_one_token_a_pass(self, engine, prefix):
+    def test_measured_policy_equals_one_token_a_pass(self, engine, prefix):
         results = [
-            engine.complete(request(prefix, "\n", policy=p, max_tokens=16)) for p in ("default", "autoregressive")
+            engine.complete(request(prefix, "\n", policy=p, max_tokens=16)) for p in ("auto", "autoregressive")
         ]
         assert results[0].text == results[1].text
         assert results[0].tokens == results[1].tokens
