@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,11 +60,16 @@ def list_models(as_json: bool) -> None:
 @click.option("--adapter", help="A LoRA adapter for it: a folder or organisation/name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(source: str | None, adapter: str | None, as_json: bool) -> None:
-    """Show what SOURCE (a folder or organisation/name; the model in use where left out) is and needs."""
+    """Show what SOURCE is and needs.
+
+    SOURCE is a folder, organisation/name, a name that 'remask model list' shows, or "default"; the model in use where
+    it is left out.
+    """
     from remask.engine.models.choice import find_adapter, find_model
     from remask.engine.models.facts import facts_of
 
-    facts = facts_of(find_model(source), find_adapter(adapter, source))
+    folder = find_model(None) if source is None else folder_named(source)
+    facts = facts_of(folder, find_adapter(adapter, source))
     if as_json:
         click.echo(json.dumps(asdict(facts)))
         return
@@ -75,22 +81,45 @@ def show(source: str | None, adapter: str | None, as_json: bool) -> None:
 @click.argument("source")
 @click.option("--adapter", help="A LoRA adapter for it: a folder or organisation/name.")
 def use(source: str, adapter: str | None) -> None:
-    """Use SOURCE (a folder, organisation/name or "default") from now on, with an adapter or without."""
-    from remask.engine.models.choice import DEFAULT_MODEL, choose_model, find_adapter, find_model
+    """Use SOURCE from now on, with an adapter or without.
+
+    SOURCE is a folder, organisation/name, a name that 'remask model list' shows, or "default".
+    """
+    from remask.engine.models.choice import DEFAULT_MODEL, choose_model, find_adapter
     from remask.engine.models.facts import facts_of
 
-    default = source == "default" and not Path(source).is_dir()
+    folder = folder_named(source)
+    default = folder == DEFAULT_MODEL
     if default and adapter is None:
         choose_model(None)
         click.echo("Using the default model.")
         return
-    folder = DEFAULT_MODEL if default else find_model(source)
     merged = find_adapter(adapter, folder)
     facts = facts_of(folder, merged)
     choose_model(None if default else folder, merged)
     click.echo(f"Using {facts.name} ({facts.family}, {facts.parameters / 1e9:.2f} B parameters).")
     if not facts.fits:
         click.echo(f"It needs about {facts.memory / 1e9:.1f} GB, which this machine does not have free.", err=True)
+
+
+def folder_named(source: str) -> Path:
+    """The checkpoint's folder: as `find_model` finds it, of "default", or of a name that `remask model list` shows.
+
+    Raises InputError where there is none.
+    """
+    from remask.engine.models.choice import DEFAULT_MODEL, find_model, known_models
+    from remask.engine.models.facts import facts_of
+
+    if source == "default" and not Path(source).is_dir():
+        return DEFAULT_MODEL
+    try:
+        return find_model(source)
+    except InputError:
+        for folder in known_models():
+            with suppress(ModelError):
+                if facts_of(folder).name == source:
+                    return folder
+        raise
 
 
 def described(facts: Facts) -> dict[str, str]:

@@ -105,6 +105,18 @@ def test_use_is_remembered_and_undone(tmp_path, capsys, file):
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["name"].startswith("remask")
 
 
+def test_what_the_list_shows_and_default_are_names_as_well(tmp_path, capsys):
+    assert run_command(["model", "use", str(write_checkpoint(tmp_path / "mine", "sdar"))]) == 0
+    assert run_command(["model", "list", "--json"]) == 0
+    default, mine = (m["name"] for m in json.loads(capsys.readouterr().out.splitlines()[-1])["models"][:2])
+    for source, name in (("default", default), (default, default), (mine, mine)):
+        assert run_command(["model", "show", source, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["name"] == name
+    assert run_command(["model", "use", default]) == 0
+    assert run_command(["model", "show", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["name"] == default
+
+
 def test_a_name_in_the_hub_cache_is_found_and_nothing_is_downloaded(tmp_path, capsys, monkeypatch):
     cache = tmp_path / "hub"
     snapshot = cache / "models--org--tiny" / "snapshots" / "abc123"
