@@ -58,6 +58,7 @@ class Reason(StrEnum):
     EMPTY = "empty"  # the model has nothing to add
     SYNTAX = "syntax"  # every draft would have added a syntax error
     DUPLICATE = "duplicate"  # all of it stands in the file already
+    NO_STUB = "no_stub"  # a body is to be filled, and no empty one is there
     CANCELLED = "cancelled"  # a newer request, or the client, took its place
     STALE = "stale"  # the document moved on while the engine worked
     UNKNOWN_DOCUMENT = "unknown_document"  # the editor never opened it

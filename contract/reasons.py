@@ -15,6 +15,10 @@ EXPLANATIONS: dict[Reason, tuple[str, str]] = {
     Reason.EMPTY: ("The model has nothing to add.", ""),
     Reason.SYNTAX: ("Every draft would have added a syntax error.", "Ask again: the editor's manual request helps."),
     Reason.DUPLICATE: ("All of the text stands in the file already.", ""),
+    Reason.NO_STUB: (
+        "There is no empty function here.",
+        "Put the cursor on one whose body is empty, a placeholder or a comment.",
+    ),
     Reason.CANCELLED: ("A newer request, or the editor, took its place.", ""),
     Reason.STALE: (
         "The document moved on, or one of its changes could not be read.",

@@ -75,7 +75,7 @@ async def task_at(workspace: Workspace, uri: str, position: Position, *, whole: 
     if grammar is None:
         return Reason.LANGUAGE
     if not grammar.has_bodies(parse(uri).path):
-        return Reason.EMPTY
+        return Reason.NO_STUB
     text, version, edits = document.normalised, document.version, document.edits
     find = function_stub if whole else stub_here
     offset = document.offset_at(position)
@@ -83,7 +83,7 @@ async def task_at(workspace: Workspace, uri: str, position: Position, *, whole: 
     def look() -> Stub | Reason:
         if document.edits != edits:  # it changed while looks at older texts were gone through
             return Reason.STALE
-        return find(grammar, text, offset) or Reason.EMPTY
+        return find(grammar, text, offset) or Reason.NO_STUB
 
     try:
         stub = await workspace.aside.run(look)

@@ -323,3 +323,21 @@ async def test_nothing_is_filled_in_a_file_of_declarations(inside: Any) -> None:
     params = {**action_params(), "textDocument": {"uri": "file:///project/a.pyi"}}
     assert not await client.request("textDocument/codeAction", params)
     assert await actions(client)
+
+
+@pytest.mark.parametrize(
+    ("uri", "text"), [(URI, "x = 1\n"), (URI, "def f():\n    return 1\n"), (f"{URI}i", "def f(): ...\n")]
+)
+@pytest.mark.parametrize("whole", [True, False])
+async def test_the_command_says_that_there_is_no_empty_function(inside: Any, uri: str, text: str, whole: bool) -> None:
+    client = await started(inside, "return 1")
+    client.open("file:///other/" + uri.rpartition("/")[2], text)
+    argument = {
+        "uri": "file:///other/" + uri.rpartition("/")[2],
+        "position": {"line": 0, "character": 4},
+        "whole": whole,
+    }
+    result = await client.request("workspace/executeCommand", {"command": "remask.fill", "arguments": [argument]})
+    assert (result["candidates"], result["reason"]) == ([], "no_stub")
+    assert "There is no empty function here." in client.windows[-1]
+    assert not client.engine.requests
