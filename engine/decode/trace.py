@@ -128,7 +128,7 @@ class Trace:
             document=request.document,
             language=result.language,
             model=result.model,
-            policy=request.policy,
+            policy=result.policy or request.policy,
             prefix=request.prefix[-NEAR:],
             suffix=request.suffix[:NEAR],
             text=result.text,

@@ -3,10 +3,11 @@
 import ast
 import itertools
 import time
+from dataclasses import replace
 from importlib import resources
 
 import pytest
-from tiny import scripted_model, tiny_model
+from tiny import SPEC, scripted_model, tiny_model
 
 from remask.contract.errors import InputError, StorageError
 from remask.contract.messages import CompletionRequest, Extent, NameFacts, PromptCounts, Purpose, Reason, Snippet
@@ -222,9 +223,7 @@ class TestDefaultModel:
         "prefix", ["def add(a, b):\n    return ", "import os\n\nfor name in os.", "x = [1, 2, 3]\ny = "]
     )
     def test_measured_policy_equals_one_token_a_pass(self, engine, prefix):
-        results = [
-            engine.complete(request(prefix, "\n", policy=p, max_tokens=16)) for p in ("auto", "autoregressive")
-        ]
+        results = [engine.complete(request(prefix, "\n", policy=p, max_tokens=16)) for p in ("auto", "autoregressive")]
         assert results[0].text == results[1].text
         assert results[0].tokens == results[1].tokens
 
@@ -314,6 +313,12 @@ def test_a_trace_tells_every_pass():
     written = [[*e.texts[: e.accepted], e.own_text] for e in passes if e.kind == "verify"]
     assert "".join(t for texts in written for t in texts) == "return x"
     assert [e.judge for e in record.events if e.kind == "verdict"] == ["parser", "names"]
+
+
+def test_a_trace_names_the_policy_that_default_stands_for():
+    trace, asked = Trace(), request(policy="default", max_tokens=2)
+    engine = Engine(tiny_model(spec=replace(SPEC, policy="lookup")))
+    assert trace.record(asked, engine.complete(asked, trace=trace)).policy == "lookup"
 
 
 def test_an_unknown_name_is_masked_again_once_and_never_vetoed():
