@@ -24,6 +24,7 @@ from remask.engine.decode.trace import Trace
 @click.option("--policy", default="default", help="How to decode: a policy's name, or name:field=value,...")
 @click.option("--max-tokens", default=64, type=int, help="Tokens to write at most.")
 @click.option("--deadline", "deadline_ms", default=10_000, type=int, help="Milliseconds to take at most.")
+@click.option("--candidates", default=1, type=click.IntRange(1, 5), help="Different texts to write; the best first.")
 @click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")
 @click.option("--draft", default="", metavar="TEXT", help="What may well stand there: checked, and faster if right.")
 @click.option("--guide", default="", metavar="TEXT", help="A wish in words, which the model reads first.")
@@ -39,6 +40,7 @@ def complete(
     policy: str,
     max_tokens: int,
     deadline_ms: int,
+    candidates: int,
     typed: str,
     draft: str,
     guide: str,
@@ -66,6 +68,7 @@ def complete(
             policy=policy,
             max_tokens=max_tokens,
             deadline_ms=deadline_ms,
+            candidates=candidates,
             draft=draft,
             guide=guide,
         )
@@ -96,4 +99,4 @@ def as_output(request: CompletionRequest, result: CompletionResult) -> dict[str,
     values = result.to_dict()
     order = ("text", "range", "reason", "language", "tokens", "forwards", "prompt", "ms", "model", "policy", "detail")
     values["range"] = {"start": at, "end": at}
-    return {name: values[name] for name in (*order, "names")}
+    return {name: values[name] for name in (*order, "names", "others")}

@@ -13,9 +13,11 @@ GHOST = "bold italic cyan"
 
 
 def show(request: CompletionRequest, result: CompletionResult, console: Console | None = None) -> None:
-    """Print the completion in its place, and one line with tokens, passes and milliseconds."""
+    """Print the completion in its place, the others numbered below, and a line with tokens, passes, milliseconds."""
     console = console or Console(highlight=False)
     console.print(picture(request, result))
+    for number, other in enumerate(result.others, start=2):
+        console.print(further(number, other.text))
     console.print(Text(summary(result), style="dim"))
 
 
@@ -32,6 +34,15 @@ def picture(request: CompletionRequest, result: CompletionResult) -> Text:
         out.append(f"{number:>5} │ ", style="dim")
         out.append_text(line)
         out.append("\n")
+    return out
+
+
+def further(number: int, text: str) -> Text:
+    """A text besides the one in its place: its number, and its lines below each other."""
+    first, *rest = text.split("\n")
+    out = Text()
+    out.append(f"{number:>5}. ", style="dim")
+    out.append("\n".join([first, *(f"{'':7}{line}" for line in rest)]), style=GHOST)
     return out
 
 

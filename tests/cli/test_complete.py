@@ -7,7 +7,7 @@ from rich.console import Console
 
 from remask.cli.main import run_command
 from remask.cli.show import show, summary
-from remask.contract.messages import CompletionRequest, CompletionResult, NameFacts, Reason
+from remask.contract.messages import Candidate, CompletionRequest, CompletionResult, NameFacts, Reason
 
 SOURCE = "class Box:\n    def __init__(self, width):\n        self.width = width\n\n    def area(self):\n        \n"
 
@@ -27,13 +27,29 @@ def test_json_contract_and_a_warm_second_call(file, capsys):
         outputs.append(json.loads(capsys.readouterr().out))
     first, second = outputs
     fields = ["text", "range", "reason", "language", "tokens", "forwards", "prompt", "ms", "model", "policy", "detail"]
-    assert list(first) == [*fields, "names"]
+    assert list(first) == [*fields, "names", "others"]
+    assert first["others"] == []
     assert first["range"] == {"start": {"line": 6, "column": 9}, "end": {"line": 6, "column": 9}}
     assert set(first["ms"]) == {"total", "prompt", "decode"}
     assert (first["language"], first["policy"]) == ("python", "retry")
     assert first["prompt"]["cached"] == 0
     assert second["prompt"]["run"] == 0
     assert second["text"] == first["text"]
+
+
+@pytest.mark.model
+def test_several_candidates_are_told_the_best_first(file, capsys):
+    arguments = ["complete", file, "--at", "6:9", "--no-cache", "--max-tokens", "8", "--candidates", "3"]
+    assert run_command([*arguments, "--json", "--deadline", "60000"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    texts = [result["text"], *(other["text"] for other in result["others"])]
+    assert len(set(texts)) == len(texts) == 3
+    assert set(result["others"][0]) == {"text", "reason", "score"}
+
+
+def test_as_many_candidates_as_nobody_reads_are_refused(file, capsys):
+    assert run_command(["complete", file, "--at", "6:9", "--candidates", "6"]) == 2
+    assert "1<=x<=5" in capsys.readouterr().err
 
 
 @pytest.mark.model
@@ -55,6 +71,17 @@ def test_picture_shows_ghost_text_in_its_place():
     assert "3 tokens in 2 passes" in text
     assert "font-weight: bold; font-style: italic" in console.export_html()
     console.file.close()
+
+
+def test_other_candidates_stand_numbered_below_the_picture():
+    console = Console(record=True, width=100)
+    request = CompletionRequest(document="a", language="python", prefix="y = ", suffix="\n")
+    others = (Candidate("two"), Candidate("three(\n    x)"))
+    show(request, CompletionResult(text="one", reason=Reason.LINE, language="python", others=others), console)
+    lines = [line.rstrip() for line in console.export_text().split("\n")]
+    at = lines.index("    2. two")
+    assert lines[at + 1 : at + 3] == ["    3. three(", "           x)"]
+    assert lines.index("    1 │ y = one") < at
 
 
 def test_unknown_names_are_told():
