@@ -13,7 +13,7 @@ help: ## list the targets
 setup: $(STAMP) ## create the environment and install Remask into it
 
 $(STAMP): pyproject.toml constraints.txt
-	@echo "Setting up $(VENV) (torch comes first; this takes a minute) ..."
+	@echo "Setting up $(VENV) (torch comes first; this takes minutes) ..."
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "Remask needs Python 3.11 or newer with its venv module (Debian: apt install python3-venv)." >&2; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch

@@ -12,7 +12,10 @@ import click
 @click.option("--days", default=30, type=click.IntRange(1, 400), help="How many days to look back on.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def stats(days: int, as_json: bool) -> None:
-    """Show how many completions were offered, accepted and kept. Nothing of it ever leaves this machine."""
+    """Show how many completions were offered, accepted and kept. Nothing of it ever leaves this machine.
+
+    A server writes its counts when a file is saved or closed and when it ends.
+    """
     from remask.lsp_server.statistics import COUNTS, read_statistics
 
     newest = dict(sorted(read_statistics().items())[-days:])
