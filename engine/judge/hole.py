@@ -158,8 +158,8 @@ class Hole:
     def fails_later(self, draft: str) -> bool:
         """Whether an error further down has nothing to do with the draft: the parser gets at least as far with it.
 
-        On the cursor's line it may not stop at once, and has to get as far as with a simple fill; in a line in brackets
-        that goes on below, it has to get further than without the draft.
+        On the cursor's line it may not stop at once, and has to stop where it does without the draft or, if that is
+        further on, with a fill; in a line in brackets that goes on below, it has to get further than without.
         """
         on_line = bool(self.window.rest.strip())
         goes_on = bool(self._lexis.stack) and not scan(self.grammar, self._statement_with("")).stack
@@ -170,7 +170,7 @@ class Hole:
             return False
         first_token = self._first_token
         if on_line:
-            return first_token < after >= max(before, self._reach)
+            return first_token < after == max(before, self._reach)
         return after > max(before, first_token)
 
     @cached_property
