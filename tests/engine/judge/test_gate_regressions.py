@@ -136,7 +136,7 @@ CHOICE = '1 : 0) + " " + (ok ?'
         ("javascript", 'class A {\n  f(ok) {\n    return "x" + (ok ? |);\n  }\n', "1 + ok ?", ""),
         ("typescript", "x = (|); }\n", "ok ?", ""),
         ("typescript", "x = (|); }\n", "ok", "ok"),
-        ("c", "extern int f (int a) __attribute__ |));\n\nextern int g (int a);\n", "(1", ""),
+        ("c", "int x = g |));\n", "(1", ""),
         ("javascript", "const x = [|]\n", "1, 2, 3], c: [4, 5", "1, 2, 3"),
         ("python", "def f():\n    x = [|]\n    y = a b\n", "1, 2, 3], c: [4, 5", "1, 2, 3"),
     ],
