@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from remask.grammars.fitting import Fitting
 from remask.lsp_server.client import Client, Progress
 from remask.lsp_server.features.fill import Task
 
@@ -21,7 +22,9 @@ class ShownDraft:
         self._client = client
         self._progress = progress
         start = task.position_at(task.stub.hole[0])
-        before = task.stub.around(task.text)[0].rpartition("\n")[2]
+        around = task.stub.around(task.text)
+        self._fitting = Fitting(*around)
+        before = around[0].rpartition("\n")[2]
         self._indent = before if not before.strip() else ""
         self._about: dict[str, Any] = {
             "textDocument": {"uri": task.document.uri, "version": task.version},
@@ -33,7 +36,8 @@ class ShownDraft:
         self._send(text="")
 
     def now(self, text: str) -> None:
-        """Show the text as it stands now."""
+        """Show the text as it stands now, indented as it will be."""
+        text = self._fitting.fit(text)
         self._progress.report(text.rstrip().rpartition("\n")[2].strip()[:_LINE])
         self._send(text=self._indent + text)
 

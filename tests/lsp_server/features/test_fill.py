@@ -176,6 +176,15 @@ async def test_progress_shows_the_draft_as_it_is_written(inside: Any) -> None:
         assert one["token"] == client.sent("$/progress")[0]["token"]
 
 
+async def test_a_draft_of_spaces_is_shown_as_a_file_of_tabs_has_it(inside: Any) -> None:
+    text = STUB.replace("    ", "\t")
+    body = "if w:\n\t\treturn w"
+    client = await started(inside, body, text=text, drafts=("    if w:\n            return w",), fillCandidates=1)
+    (action,) = await actions(client)
+    await client.request("codeAction/resolve", action)
+    assert [one["text"] for one in client.sent("remask/didWriteDraft")] == ["", f"\t{body}", ""]
+
+
 async def waits(client: Any, method: str = "codeAction/resolve", params: Any = None) -> Any:
     (action,) = await actions(client)
     number, answer = client.start_request(method, params or action)
