@@ -30,8 +30,9 @@ def plot(records: Sequence[dict[str, Any]], target: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("Pictures need matplotlib.", advice="Install remask[train].") from None
-    train = [r for r in records if r["kind"] == "train"]
-    validation = [r for r in records if r["kind"] == "validation"]
+    whole = [r for r in records if all(isinstance(r.get(n), int | float) for n in ("tokens", *CURVES))]
+    train = [r for r in whole if r["kind"] == "train"]
+    validation = [r for r in whole if r["kind"] == "validation"]
     if not train:
         raise InputError("There is nothing to draw yet.")
     figure = Figure(figsize=(8, 5), layout="constrained")

@@ -68,6 +68,7 @@ class Recipe:
 
 
 _BOUNDS = (
+    ("seed", 0, 2**31 - 1),  # NumPy takes no negative one
     ("rank", 0, 1024),
     ("rows", 1, 4096),
     ("accumulate", 1, 4096),

@@ -125,8 +125,11 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     records = []
     for number, line in enumerate(lines):
         try:
-            records.append(dict(json.loads(line)))
-        except ValueError:
+            record = dict(json.loads(line))
+            if "kind" not in record or not isinstance(record.get("step"), int):
+                raise ValueError("no line of a run's")
+            records.append(record)
+        except (ValueError, TypeError):
             if number + 1 < len(lines):
                 raise InputError(f"Line {number + 1} of the log in {folder} cannot be read.") from None
     return records

@@ -143,6 +143,7 @@ def test_the_whole_way_from_a_repository_to_a_run(tmp_path, repository, base, ca
         (["--steps", "1", "--set", "lr"], "'lr' is no setting"),
         (["--steps", "1", "--set", "speed=1"], "no 'speed'"),
         (["--steps", "1", "--set", "canvases=3"], "come in pairs"),
+        (["--steps", "1", "--set", "seed=-1"], "seed is 0 to"),
         (["--steps", "1", "--set", "block=256", "--set", "rows=1", "--corpus", "{none}"], "no corpus"),
         (["--steps", "1", "--model", "{none}"], "no checkpoint"),
         (["--steps", "1", "--device", "tpu"], "not available"),
@@ -178,6 +179,21 @@ def test_a_picture_needs_a_run_and_a_known_format(tmp_path, corpus, base, capsys
     assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "a.docx")]) == 2
     assert ".png, .svg or .pdf" in capsys.readouterr().err
     assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "no" / "a.png")]) == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"a": 1}', "Line 1 of the log"),
+        ("3", "Line 1 of the log"),
+        ('{"kind": "train", "step": "x"}', "Line 1 of the log"),
+        ('{"kind": "train", "step": 1}', "nothing to draw"),
+    ],
+)
+def test_a_log_of_something_else_is_one_sentence(tmp_path, line, says, capsys):
+    (tmp_path / "log.jsonl").write_text(f"{line}\n{line}\n")
+    assert run_command(["train", "plot", str(tmp_path), str(tmp_path / "a.svg")]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_a_run_is_exported_with_its_data_and_losses_and_used(tmp_path, corpus, base, capsys):
