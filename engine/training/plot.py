@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ def plot(records: Sequence[dict[str, Any]], target: Path) -> None:
 
     The format follows the name (png, svg, pdf). Raises InputError without matplotlib or without records, StorageError.
     """
+    if not target.suffix:
+        raise InputError(f"The picture {target} has no ending.", advice="Name a .png, .svg or .pdf file.")
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -44,9 +47,13 @@ def plot(records: Sequence[dict[str, Any]], target: Path) -> None:
     axes.set(xlabel="million tokens", ylabel="loss (nats); dots: held-out rows")
     axes.grid(alpha=0.3)
     axes.legend()
+    unfinished = target.with_name(f".{os.getpid()}.{target.name}")  # keeps the ending, which decides the format
     try:
-        figure.savefig(target)
+        figure.savefig(unfinished)
+        os.replace(unfinished, target)
     except ValueError as error:
         raise InputError(f"The picture cannot be written: {error}.", advice="Name a .png, .svg or .pdf file.") from None
     except OSError as error:
         raise StorageError(f"The picture {target} cannot be written: {error.strerror or error}.") from error
+    finally:
+        unfinished.unlink(missing_ok=True)

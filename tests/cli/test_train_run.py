@@ -1,5 +1,6 @@
 """`remask train run`, `plot` and `adapt`: from the command line to files, stopped, resumed, and with bad input."""
 
+import errno
 import json
 import os
 import shutil
@@ -179,6 +180,28 @@ def test_a_picture_needs_a_run_and_a_known_format(tmp_path, corpus, base, capsys
     assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "a.docx")]) == 2
     assert ".png, .svg or .pdf" in capsys.readouterr().err
     assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / "no" / "a.png")]) == 5
+    capsys.readouterr()
+    for nameless in ("curves", "."):
+        assert run_command(["train", "plot", str(tmp_path / "run"), str(tmp_path / nameless)]) == 2
+        assert "no ending" in capsys.readouterr().err
+    assert {p.name for p in tmp_path.iterdir()} == {"run"}
+
+
+def test_a_picture_for_which_the_disk_has_no_room_leaves_the_old_one(tmp_path, monkeypatch, capsys):
+    from matplotlib.figure import Figure
+
+    def full(figure, target):
+        target.write_bytes(b"<?xml")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    record = {"kind": "train", "step": 1, "tokens": 9, "total": 4.0, "causal": 2.0, "middle": 1.5, "canvas": 2.5}
+    (tmp_path / "log.jsonl").write_text(json.dumps(record) + "\n")
+    (tmp_path / "a.svg").write_text("old")
+    assert run_command(["train", "plot", str(tmp_path), str(tmp_path / "a.svg")]) == 5
+    assert "No space left" in capsys.readouterr().err
+    assert (tmp_path / "a.svg").read_text() == "old"
+    assert {p.name for p in tmp_path.iterdir()} == {"log.jsonl", "a.svg"}
 
 
 @pytest.mark.parametrize(
