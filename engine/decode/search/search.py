@@ -40,7 +40,7 @@ class Search:
         self._newest = [*request.session.tokens[-1:], *request.pending][-1:]
         self._scales = Scales(request, decode)
         self._index = LookupIndex({*reader.spec.never, *reader.spec.end_ids})
-        self._index.extend([*request.session.tokens, *self._newest])
+        self._known = [*request.session.tokens, *self._newest]
         self._writer = Writer(request, rules, decode, reader.spec.end_ids, self._scales, self._index)
         self._tell = Teller(request, decode)
         self._tree: Tree[Span] = Tree(request.policy.explore)
@@ -63,7 +63,6 @@ class Search:
         request, first = self._request, self.only(text, reason)
         if reason is Reason.CANCELLED or not text.strip() or request.budget.spent(0) is not None:
             return [first]
-        self._index.extend(request.written)
         with Branches(self._reader, request, self._shared) as branches:
             first.branch = branches.start(first.branch.tokens, first.branch.sureness)
             self._writer.cut(first, len(request.written), text, reason)
@@ -83,6 +82,7 @@ class Search:
         self._keep(branches, [first])
         if self._request.wanted < 2 and not first.broken and (why := sure_enough(first.likely, -policy.enough)):
             return why
+        self._index.extend([*self._known, *first.branch.written])  # only now: most texts are not searched for others
         best, new, tokens = [first.value], list[int](), 0
         while True:
             step = len(new)
@@ -159,8 +159,8 @@ class Search:
         grown = [one for one in grown if one.text.strip()]
         if self._scales.sparing and self._texts:
             self._scales.weigh(branches, [*self._texts, *grown])
-            for one in self._texts:
-                self._tree.revalue(self._texts.index(one), one.value)
+            for number, one in enumerate(self._texts):
+                self._tree.revalue(number, one.value)
         elif not self._scales.sparing:
             self._scales.weigh(branches, grown)
         count = 0
