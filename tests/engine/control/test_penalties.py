@@ -49,11 +49,16 @@ def test_the_repetition_penalty_is_that_of_its_source():
     assert scores[0, 0] == 2.0  # what was given stays
 
 
+def cosine(a, b):
+    def dot(x, y):
+        return sum(one * other for one, other in zip(x, y, strict=True))
+
+    return dot(a, b) / math.sqrt(dot(a, a) * dot(b, b))
+
+
 def test_degeneration_is_the_greatest_cosine():
     candidates, earlier = torch.randn(3, 8), torch.randn(5, 8)
-    dot = lambda a, b: sum(x * y for x, y in zip(a, b, strict=True))  # noqa: E731
-    cos = lambda a, b: dot(a, b) / math.sqrt(dot(a, a) * dot(b, b))  # noqa: E731
-    want = [max(cos(c, e) for e in earlier.tolist()) for c in candidates.tolist()]
+    want = [max(cosine(c, e) for e in earlier.tolist()) for c in candidates.tolist()]
     assert degeneration(candidates, earlier).tolist() == pytest.approx(want, abs=1e-5)
 
 

@@ -235,4 +235,5 @@ def test_the_default_model_writes_what_float32_writes(default_model):
     assert torch.equal(scores[0].argmax(-1), best)
     # Its rows with the adapter in them are rounded anew: what is unlikely anyhow may differ more than this.
     sure = [s.log_softmax(-1).gather(1, best[:, None]) for s in scores]
-    torch.testing.assert_close(sure[0], sure[1], atol=0.15, rtol=0)
+    assert (sure[0] - sure[1]).abs().mean() < 0.05
+    torch.testing.assert_close(sure[0], sure[1], atol=0.11, rtol=0)  # one of 13 places differs by 0.104

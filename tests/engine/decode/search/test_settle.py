@@ -16,8 +16,8 @@ NATS = st.floats(-9, 0)
 def lattice(draw):
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
     first = draw(st.lists(NATS, min_size=sizes[0], max_size=sizes[0]))
-    row = lambda n: st.lists(NATS, min_size=n, max_size=n)  # noqa: E731
-    steps = [draw(st.lists(row(b), min_size=a, max_size=a)) for a, b in pairwise(sizes)]
+    rows = [(a, st.lists(NATS, min_size=b, max_size=b)) for a, b in pairwise(sizes)]
+    steps = [draw(st.lists(row, min_size=a, max_size=a)) for a, row in rows]
     return first, steps
 
 
