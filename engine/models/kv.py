@@ -76,20 +76,29 @@ class KVCache:
         self.length = length
         return length
 
-    def snapshot(self) -> Tensor:
-        """A copy of the valid entries: [2, layers, kv_heads, length, head_dim]."""
-        return self._buffer[:, :, :, : self.length].contiguous()
+    def snapshot(self, start: int = 0) -> Tensor:
+        """A copy of the valid entries from position `start` on: [2, layers, kv_heads, length - start, head_dim]."""
+        return self._buffer[:, :, :, start : self.length].clone(memory_format=torch.contiguous_format)
 
     @torch.inference_mode()  # a cache that grew during a pass takes no other writing
-    def restore(self, entries: Tensor) -> None:
-        """Inverse of `snapshot`; raises ValueError where sizes or precision are another model's."""
-        expected = (2, self._shape.layers, self._shape.kv_heads, entries.shape[3], self._shape.head_dim)
-        if entries.shape != expected or entries.dtype != self._buffer.dtype:
-            raise ValueError(f"KV entries {entries.dtype} {tuple(entries.shape)}, expected {expected}")
-        self.length = 0
-        self.reserve(entries.shape[3])
-        self._buffer[:, :, :, : entries.shape[3]] = entries
-        self.length = entries.shape[3]
+    def restore(self, entries: Tensor, start: int = 0) -> None:
+        """Inverse of `snapshot`: what was valid from `start` on is forgotten.
+
+        Raises ValueError where sizes or precision are another model's.
+        """
+        count = fitting(entries, self._shape, self.dtype)
+        self.length = start
+        self.reserve(count)
+        self._buffer[:, :, :, start : start + count] = entries
+        self.length += count
+
+
+def fitting(entries: Tensor, shape: Shape, dtype: torch.dtype) -> int:
+    """How many tokens' entries these are. Raises ValueError where sizes or precision are another model's."""
+    expected = (2, shape.layers, shape.kv_heads, *entries.shape[3:4], shape.head_dim)
+    if entries.shape != expected or entries.dtype != dtype:
+        raise ValueError(f"KV entries {entries.dtype} {tuple(entries.shape)}, expected {dtype} {expected}")
+    return expected[3]
 
 
 def rounded(tokens: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from remask.engine.models.kv import KVCache, allocate, rounded
+from remask.engine.models.kv import KVCache, allocate, fitting, rounded
 from remask.engine.models.spec import Shape
 
 BLOCK = 32  # tokens
@@ -54,32 +54,32 @@ class NativeCache(KVCache):
         grown[:, :, : self.entries.shape[2]] = self.entries
         self.entries = grown
 
-    def snapshot(self) -> Tensor:
-        """A copy of the valid entries in the plain order: [2, layers, kv_heads, length, head_dim]."""
-        d, blocks = self._dim, -(-self.length // BLOCK)
+    def snapshot(self, start: int = 0) -> Tensor:
+        """A copy of the valid entries from `start` on, in the plain order: as `KVCache.snapshot`."""
+        first = start // BLOCK
+        d, blocks = self._dim, -(-self.length // BLOCK) - first
         head = self.entries.shape[:2]
-        keys, values = self.entries[:, :, :blocks].unbind(3)
+        keys, values = self.entries[:, :, first : first + blocks].unbind(3)
         keys = keys.view(*head, blocks, 2, d // 2, 16, 2).transpose(4, 5)  # tokens before pairs of values
         values = values.view(*head, blocks, d // 16, 16, 16, 2).permute(0, 1, 2, 4, 6, 3, 5)  # tokens before values
         plain = torch.stack([part.reshape(*head, blocks * BLOCK, d) for part in (keys, values)])
-        return plain[:, :, :, : self.length, : self._shape.head_dim].contiguous()
+        return plain[:, :, :, start - first * BLOCK : self.length - first * BLOCK, : self._shape.head_dim].contiguous()
 
     @torch.inference_mode()  # a cache that grew during a pass takes no other writing
-    def restore(self, entries: Tensor) -> None:
-        """Inverse of `snapshot`; raises ValueError where sizes or precision are another model's."""
-        s, count = self._shape, entries.shape[3]
-        expected = (2, s.layers, s.kv_heads, count, s.head_dim)
-        if entries.shape != expected or entries.dtype != self.dtype:
-            raise ValueError(f"KV entries {entries.dtype} {tuple(entries.shape)}, expected {expected}")
-        self.length = 0
+    def restore(self, entries: Tensor, start: int = 0) -> None:
+        """As `KVCache.restore`."""
+        count = fitting(entries, self._shape, self.dtype)
+        self.length = start
         self.reserve(count)
-        d, blocks, head = self._dim, -(-count // BLOCK), expected[1:3]
-        plain = torch.nn.functional.pad(entries, (0, d - s.head_dim, 0, blocks * BLOCK - count))
+        first, begun = start // BLOCK, start % BLOCK  # of a block that is begun, what it holds is written again
+        entries = torch.cat([self.snapshot(start - begun), entries], 3) if begun else entries
+        d, blocks, head = self._dim, -(-(begun + count) // BLOCK), entries.shape[1:3]
+        plain = torch.nn.functional.pad(entries, (0, d - self._shape.head_dim, 0, blocks * BLOCK - begun - count))
         keys = plain[0].view(*head, blocks, 2, 16, d // 2, 2).transpose(4, 5)
         values = plain[1].view(*head, blocks, 16, 2, d // 16, 16).permute(0, 1, 2, 5, 3, 6, 4)
-        self.entries[:, :, :blocks, 0] = keys.reshape(*head, blocks, -1)
-        self.entries[:, :, :blocks, 1] = values.reshape(*head, blocks, -1)
-        self.length = count
+        self.entries[:, :, first : first + blocks, 0] = keys.reshape(*head, blocks, BLOCK * d)
+        self.entries[:, :, first : first + blocks, 1] = values.reshape(*head, blocks, BLOCK * d)
+        self.length += count
 
     def _room(self, tokens: int) -> Tensor:
         s = self._shape

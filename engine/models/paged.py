@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from remask.contract.errors import ModelError
-from remask.engine.models.kv import KVCache, allocate
+from remask.engine.models.kv import KVCache, allocate, fitting
 from remask.engine.models.spec import Shape
 
 PAGE = 64  # tokens; a tile of keys
@@ -167,19 +167,17 @@ class PagedCache(KVCache):
         del self.pages[kept:]
         return length
 
-    def snapshot(self) -> Tensor:
-        """A copy of the valid entries: [2, layers, kv_heads, length, head_dim]."""
-        held = self.pool.buffer.flatten(2, 3)[:, :, self.slots(0, self.length)]
+    def snapshot(self, start: int = 0) -> Tensor:
+        """A copy of the valid entries from position `start` on: [2, layers, kv_heads, length - start, head_dim]."""
+        held = self.pool.buffer.flatten(2, 3)[:, :, self.slots(start, self.length - start)]
         return held.transpose(2, 3).contiguous()
 
     @torch.inference_mode()
-    def restore(self, entries: Tensor) -> None:
-        """Inverse of `snapshot`; raises ValueError where sizes or precision are another model's."""
-        s, count = self.pool.shape, entries.shape[3]
-        expected = (2, s.layers, s.kv_heads, count, s.head_dim)
-        if entries.shape != expected or entries.dtype != self.dtype:
-            raise ValueError(f"KV entries {entries.dtype} {tuple(entries.shape)}, expected {expected}")
-        self.truncate(0)
+    def restore(self, entries: Tensor, start: int = 0) -> None:
+        """As `KVCache.restore`."""
+        count = fitting(entries, self.pool.shape, self.dtype)
+        self.truncate(start)
         self.reserve(count)
-        self.pool.buffer.flatten(2, 3)[:, :, self.slots(0, count)] = entries.transpose(2, 3).to(self.pool.buffer.device)
-        self.length = count
+        slots, held = self.slots(start, count), self.pool.buffer.flatten(2, 3)
+        held[:, :, slots] = entries.transpose(2, 3).to(held.device)
+        self.length += count
