@@ -1,8 +1,9 @@
 """Canvas attention: several canvases, each against its own paged context and its own new tokens.
 
-out = softmax(q k^T / sqrt(d)) v, k over the pages of the sequence's context (all visible) and over its new tokens as
-`mode` says. Branches on one prefix name the same pages: nothing is copied. Query heads that share a KV head are rows
-of one tile (grouped queries: Ainslie et al. 2023); the softmax is kept online (FlashAttention: Dao et al. 2022).
+out = softmax(q k^T / sqrt(d)) v, k over the pages of the sequence's context (all visible, but what a mask hides of its
+end) and over its new tokens as `mode` says. Branches on one prefix name the same pages, or lie behind it in one cache
+with a mask between them: nothing is copied. Query heads that share a KV head are rows of one tile (grouped queries:
+Ainslie et al. 2023); the softmax is kept online (FlashAttention: Dao et al. 2022).
 """
 
 from __future__ import annotations
@@ -42,20 +43,28 @@ def reference_canvas_attention(
     """Sequence by sequence in float32.
 
     q [T, heads, d]; k, v [T, kv_heads, d], the new tokens of all sequences one after the other, `starts` [S + 1] int32;
-    pages [pages, page, kv_heads, d], table [S, most pages] int32, contexts [S] int32 valid tokens; mask [T, T] bool
-    (row sees column, within a sequence) for the mode MASKED; out as q.
+    pages [pages, page, kv_heads, d], table [S, most pages] int32, contexts [S] int32 valid tokens; mask [T, P + T] bool
+    for the mode MASKED: its last T columns are the new tokens (only those of a row's own sequence count), the P before
+    them the last P entries of each row's own context, as far as there are so many. All see what is older. Out as q.
     """
     out = torch.empty_like(q)
-    group = q.shape[1] // k.shape[1]
+    group, past = q.shape[1] // k.shape[1], 0 if mask is None else mask.shape[1] - len(q)
     for s in range(len(contexts)):
         here, context = slice(int(starts[s]), int(starts[s + 1])), int(contexts[s])
-        past = [pages[table[s].long()].flatten(0, 1)[:context] for pages in (key_pages, value_pages)]
+        older = [pages[table[s].long()].flatten(0, 1)[:context] for pages in (key_pages, value_pages)]
         keys, values = (
-            wide(torch.cat([old, new[here]])).repeat_interleave(group, 1) for old, new in zip(past, (k, v), strict=True)
+            wide(torch.cat([old, new[here]])).repeat_interleave(group, 1)
+            for old, new in zip(older, (k, v), strict=True)
         )
         scores = torch.einsum("qhd,khd->hqk", wide(q[here]), keys) / q.shape[2] ** 0.5
-        seen = _visible(len(q[here]), context, mode, block, q.device) if mask is None else mask[here, here]
-        scores[:, :, context:].masked_fill_(~seen, -torch.inf)
+        seen = torch.ones(scores.shape[1:], dtype=torch.bool, device=q.device)
+        if mask is None:
+            seen[:, context:] = _visible(len(q[here]), context, mode, block, q.device)
+        else:
+            covered = min(past, context)
+            seen[:, context - covered : context] = mask[here, past - covered : past]
+            seen[:, context:] = mask[here, past:][:, here]
+        scores.masked_fill_(~seen, -torch.inf)
         out[here] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), values).to(q.dtype)
     return out
 
@@ -84,6 +93,14 @@ def _absorb(q, k, v, shown, scale, top, total, acc, WIDEN: tl.constexpr):
 
 
 @triton.jit
+def _page(key_pages_ptr, value_pages_ptr, table_ptr, start, of, shown, PAGE: tl.constexpr, page_stride):
+    """Keys and values [PAGE, D] of the page in which position `start` of a context lies."""
+    page = tl.load(table_ptr + start // PAGE).to(tl.int64) * page_stride
+    k = tl.load(key_pages_ptr + page + of, mask=shown, other=0.0)
+    return k, tl.load(value_pages_ptr + page + of, mask=shown, other=0.0)
+
+
+@triton.jit
 def _canvas_attention_kernel(
     q_ptr,
     q_token_stride,
@@ -101,6 +118,7 @@ def _canvas_attention_kernel(
     starts_ptr,
     mask_ptr,
     mask_stride,
+    past,  # the mask's columns before the new tokens
     out_ptr,
     head_dim,
     scale,
@@ -129,28 +147,44 @@ def _canvas_attention_kernel(
         total = tl.zeros([BLOCK_M], tl.float32)
         acc = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
         slots = tl.arange(0, PAGE)
-        for start in range(0, context, PAGE):
-            page = tl.load(table_ptr + sequence * table_stride + start // PAGE).to(tl.int64)
+        of = slots[:, None] * slot_stride + kv_head * kv_head_stride + d[None, :]
+        own = table_ptr + sequence * table_stride
+        line = mask_ptr + (first + token).to(tl.int64)[:, None] * mask_stride  # a row's own, in the mask
+        hidden = context - past  # from here on a mask speaks
+        whole = context
+        if MODE == 3:
+            whole = tl.minimum(tl.maximum(hidden, 0) // PAGE * PAGE, context)
+        for start in range(0, whole, PAGE):
             old = start + slots < context
-            of = page * page_stride + slots[:, None] * slot_stride + kv_head * kv_head_stride + d[None, :]
-            k = tl.load(key_pages_ptr + of, mask=old[:, None] & in_head[None, :], other=0.0)
-            v = tl.load(value_pages_ptr + of, mask=old[:, None] & in_head[None, :], other=0.0)
+            k, v = _page(
+                key_pages_ptr, value_pages_ptr, own, start, of, old[:, None] & in_head[None, :], PAGE, page_stride
+            )
             top, total, acc = _absorb(q, k, v, old[None, :], scale, top, total, acc, WIDEN)
+        if MODE == 3:
+            for start in range(whole, context, PAGE):
+                at_slot = start + slots
+                old = at_slot < context
+                k, v = _page(
+                    key_pages_ptr, value_pages_ptr, own, start, of, old[:, None] & in_head[None, :], PAGE, page_stride
+                )
+                shown = old[None, :] & in_row[:, None]
+                asked = shown & (at_slot >= hidden)[None, :]
+                shown = shown & (tl.load(line + (at_slot - hidden)[None, :], mask=asked, other=1) != 0)
+                top, total, acc = _absorb(q, k, v, shown, scale, top, total, acc, WIDEN)
         new = tl.arange(0, BLOCK_N)
         for start in range(0, count, BLOCK_N):
             other = start + new
             here = other < count
-            of = (first + other).to(tl.int64)[:, None] * k_token_stride + kv_head * head_dim + d[None, :]
-            k = tl.load(k_ptr + of, mask=here[:, None] & in_head[None, :], other=0.0)
-            v = tl.load(v_ptr + of, mask=here[:, None] & in_head[None, :], other=0.0)
+            beside = (first + other).to(tl.int64)[:, None] * k_token_stride + kv_head * head_dim + d[None, :]
+            k = tl.load(k_ptr + beside, mask=here[:, None] & in_head[None, :], other=0.0)
+            v = tl.load(v_ptr + beside, mask=here[:, None] & in_head[None, :], other=0.0)
             shown = here[None, :] & in_row[:, None]
             if MODE == 1:
                 shown = shown & (token[:, None] >= other[None, :])
             if MODE == 2:
                 shown = shown & ((context + token)[:, None] // aligned >= (context + other)[None, :] // aligned)
             if MODE == 3:
-                line = mask_ptr + (first + token).to(tl.int64)[:, None] * mask_stride
-                shown = shown & (tl.load(line + (first + other)[None, :], mask=shown, other=0) != 0)
+                shown = shown & (tl.load(line + (past + first + other)[None, :], mask=shown, other=0) != 0)
             top, total, acc = _absorb(q, k, v, shown, scale, top, total, acc, WIDEN)
         acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
         tl.store(out_ptr + at[:, None] + d[None, :], acc, mask=in_row[:, None] & in_head[None, :])
@@ -181,7 +215,7 @@ def canvas_attention(
     assert page & (page - 1) == 0
     assert q.is_contiguous()
     assert (mask is not None) == (mode == Mode.MASKED)
-    assert mask is None or mask.shape == (count, count)
+    assert mask is None or (mask.dtype == torch.bool and mask.is_contiguous() and mask.shape[1] >= len(mask) == count)
     assert k.stride() == v.stride() == (kv_heads * dim, dim, 1)
     assert key_pages.stride() == value_pages.stride()
     assert key_pages.stride(3) == 1
@@ -204,8 +238,9 @@ def canvas_attention(
             table.stride(0),
             contexts,
             starts,
-            q if mask is None else mask.to(torch.uint8),
-            count,
+            q if mask is None else mask.view(torch.uint8),
+            0 if mask is None else mask.stride(0),
+            0 if mask is None else mask.shape[1] - count,
             out,
             dim,
             dim**-0.5,

@@ -35,7 +35,7 @@ def kernels(dtype):
     for mode in (attention.Mode.CAUSAL, attention.Mode.MASKED) if dtype == "bf16" else (attention.Mode.CAUSAL,):
         yield (
             attention._canvas_attention_kernel,
-            [x, "i32", x, x, "i32", *pages, "*u8", "i32", x, "i32", "fp32", "i32"],
+            [x, "i32", x, x, "i32", *pages, "*u8", "i32", "i32", x, "i32", "fp32", "i32"],
             {"MODE": int(mode), "GROUP": 3, "PAGE": 64, "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_D": 64, "WIDEN": False},
         )
 

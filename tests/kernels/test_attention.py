@@ -50,6 +50,33 @@ def test_equals_its_formula(name, mode, dtype, tolerance):
     torch.testing.assert_close(got.float(), want.float(), atol=tolerance, rtol=tolerance)
 
 
+@pytest.mark.parametrize("past", [1, 5, 16, 20, 70])
+@pytest.mark.parametrize("name", ["branches", "unlike", "no context"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)], ids=["f32", "bf16"])
+def test_masks_that_hide_the_end_of_the_context(name, past, dtype, tolerance):
+    """Branches behind a shared beginning; a mask may cover more than there is, and hide whole tiles from a row."""
+    inputs = case(*CASES[name], dtype)
+    count = len(inputs["q"])
+    mask = torch.rand(count, past + count, generator=torch.Generator().manual_seed(past)) < 0.4
+    mask[:, past:].fill_diagonal_(True)
+    mask[0, :past] = False
+    inputs["mask"] = mask
+    got = canvas_attention(**inputs, mode=Mode.MASKED)
+    want = reference_canvas_attention(**inputs, mode=Mode.MASKED)
+    torch.testing.assert_close(got.float(), want.float(), atol=tolerance, rtol=tolerance)
+
+
+def test_what_a_mask_hides_of_the_context_does_not_count():
+    inputs = case([33], [2], 2, 1, 16, torch.float32)
+    mask = torch.zeros(2, 30 + 2, dtype=torch.bool)  # sees the first three entries, and itself
+    mask[:, 30:].fill_diagonal_(True)
+    want = canvas_attention(**inputs | {"mask": mask}, mode=Mode.MASKED)
+    for pages in (inputs["key_pages"], inputs["value_pages"]):
+        pages[inputs["table"][0, 0].long(), 3:] = 1e3
+        pages[inputs["table"][0, 1:].long()] = 1e3
+    assert torch.equal(canvas_attention(**inputs | {"mask": mask}, mode=Mode.MASKED), want)
+
+
 def test_pages_inside_a_contiguous_cache_are_views():
     """[kv_heads, capacity, head_dim] as pages, without a copy: what the engine's own cache is."""
     inputs = case([20], [3], 4, 2, 16, torch.float32)
