@@ -1,5 +1,6 @@
 """The disk tier: what was kept comes back, and nothing unsound ever does."""
 
+import os
 import stat
 
 import pytest
@@ -106,8 +107,37 @@ def test_entries_of_another_precision_are_dropped(store, warm, transformer):
     assert narrow.tokens == []
 
 
-def test_folder_is_private(store, tmp_path):
-    assert stat.S_IMODE((tmp_path / "kv").stat().st_mode) == 0o700
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_folder_and_files_are_private(store, tmp_path):
+    store.put("a", {"kv": torch.zeros(100_000)})  # large enough for a file of its own
+    folder = tmp_path / "kv"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert len([file for file in files if file.suffix == ".val"]) == 1
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_the_least_recently_used_goes_first_where_the_budget_is_full(tmp_path):
+    block = {"kv": torch.rand(250_000)}  # 1 MB
+    store = DiskStore("w", tmp_path / "kv", budget_bytes=4_500_000)
+    for name in "abcd":
+        store.put(name, block)
+    assert store.get("a") is not None  # used once more, so "b" is the oldest now
+    for name in "efg":
+        store.put(name, block)
+    left = [name for name in "abcdefg" if store.get(name) is not None]
+    store.close()
+    assert left == ["a", "e", "f", "g"]
+
+
+def test_what_was_kept_for_a_time_is_absent_afterwards(store):
+    store.put("a", {"kv": torch.ones(3)}, lasts_s=-1.0)
+    store.put("b", {"kv": torch.ones(3)}, lasts_s=600.0)
+    assert store.get("a") is None
+    assert torch.equal(store.get("b")["kv"], torch.ones(3))
+    store.drop("b")
+    store.drop("b")
+    assert store.get("b") is None
 
 
 def test_pickles_are_neither_written_nor_opened(store, tmp_path):
