@@ -7,7 +7,7 @@ itself is the reference that is used, and that is said once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,10 +16,11 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.contract.errors import RemaskError
+from remask.engine.models.inputs import Inputs
 from remask.engine.models.kv import KVCache
 from remask.engine.models.paged import PagedCache, PagePool
 from remask.engine.models.spec import Shape
-from remask.engine.models.static_pass import Inputs, StaticPasses
+from remask.engine.models.static_pass import StaticPasses
 from remask.engine.models.transformer import Confidence, Layer, Pass, Taps, Transformer
 
 OLDEST = (8, 0)  # compute capability: bfloat16 products in hardware
@@ -66,22 +67,38 @@ class AcceleratedTransformer(Transformer):
     @torch.inference_mode()
     def forward(self, step: Pass, cache: KVCache, taps: Taps | None = None) -> Tensor:
         """As `Transformer.forward`."""
-        assert isinstance(cache, PagedCache)
-        wide = step.mask is not None and step.mask.shape[1] > len(step.tokens)
-        if not self._works or wide:  # the kernel's masks are of the pass's own tokens
-            return super().forward(step, cache, taps)
-        try:
-            if taps is None and not self.steering and self._static.takes(step, cache):
-                return self._static.forward(step, cache)
-            cache.reserve(len(step.tokens))
-            return self._run(_inputs(step, cache), taps)
-        except (RemaskError, torch.OutOfMemoryError):
-            raise
-        except Exception as error:  # a compiler, a card with too little of something: the reference runs
-            self._give_up(error)
-            if taps is not None:
-                taps.states.clear()  # those of the layers before the failure
-            return super().forward(step, cache, taps)
+        if self._works:
+            try:
+                return self._forward([step], [cache], taps)
+            except (RemaskError, torch.OutOfMemoryError):
+                raise
+            except Exception as error:  # a compiler, a card with too little of something: the reference runs
+                self._give_up(error)
+                if taps is not None:
+                    taps.states.clear()  # those of the layers before the failure
+        return super().forward(step, cache, taps)
+
+    @torch.inference_mode()
+    def forward_all(self, steps: Sequence[Pass], caches: Sequence[KVCache]) -> list[Tensor]:
+        """As `Transformer.forward_all`: the weights are read once for all sequences."""
+        if self._works:
+            try:
+                return list(self._forward(steps, caches).split([len(step.tokens) for step in steps]))
+            except (RemaskError, torch.OutOfMemoryError):
+                raise
+            except Exception as error:
+                self._give_up(error)
+        return super().forward_all(steps, caches)
+
+    def _forward(self, steps: Sequence[Pass], caches: Sequence[KVCache], taps: Taps | None = None) -> Tensor:
+        """Hidden states [R, width] of all passes, one after the other."""
+        paged = [cache for cache in caches if isinstance(cache, PagedCache)]
+        assert len(paged) == len(steps)
+        if taps is None and not self.steering and self._static.takes(steps, paged):
+            return self._static.forward(steps, paged)
+        for step, sequence in zip(steps, paged, strict=True):
+            sequence.reserve(len(step.tokens))
+        return self._run(Inputs.of(steps, paged), taps)
 
     @torch.inference_mode()
     def confidence(self, hidden: Tensor, never: Tensor) -> Confidence:
@@ -97,7 +114,7 @@ class AcceleratedTransformer(Transformer):
         return super().confidence(hidden, never)
 
     def state(self) -> dict[str, Any]:
-        """Whether the kernels work, and which passes are captured (tokens, masked), as plain JSON values."""
+        """Whether the kernels work, and which sizes of passes are captured (see `Size`), as plain JSON values."""
         return {"works": self._works, "captures": self._static.usable, "captured": self._static.captured()}
 
     def _give_up(self, error: Exception) -> None:
@@ -106,28 +123,28 @@ class AcceleratedTransformer(Transformer):
 
     def _run(self, inputs: Inputs, taps: Taps | None = None) -> Tensor:
         """All layers over inputs on the device; hidden states [T, width]. Waits for nothing: it may be captured."""
-        eps, slots = self.shape.norm_eps, inputs.slots()
+        eps = self.shape.norm_eps
         x = self._embedding[inputs.tokens]  # [T, width]
         room = x.new_zeros(len(x), self.shape.heads, self.shape.head_dim)  # the padding's rows stay zero
         for index, layer in enumerate(self._layers):
-            x += self._mixed(self._rms_norm(x, layer.attention_norm, eps), layer, index, inputs, slots, room)
+            x += self._mixed(self._rms_norm(x, layer.attention_norm, eps), layer, index, inputs, room)
             gate, up = F.linear(self._rms_norm(x, layer.mlp_norm, eps), layer.gate_up).chunk(2, dim=-1)
             x += F.linear(F.silu(gate).mul_(up), layer.down)
             self._behind(index, x, taps)
         return x
 
-    def _mixed(self, x: Tensor, layer: Layer, index: int, inputs: Inputs, slots: Tensor, room: Tensor) -> Tensor:
+    def _mixed(self, x: Tensor, layer: Layer, index: int, inputs: Inputs, room: Tensor) -> Tensor:
         s, count = self.shape, len(x)
         qkv = F.linear(x, layer.qkv, layer.qkv_bias).view(count, -1, s.head_dim)
         norms = None if layer.q_norm is None or layer.k_norm is None else (layer.q_norm, layer.k_norm)
         key_pages, value_pages = self._pool.buffer[:, index]  # [pages, PAGE, kv_heads, head_dim] each
         keys, values = key_pages.flatten(0, 1), value_pages.flatten(0, 1)
-        q = self._rotary(qkv, inputs.positions, self._frequency, norms, s.norm_eps, keys, values, slots, s.heads)
+        q = self._rotary(qkv, inputs.positions, self._frequency, norms, s.norm_eps, keys, values, inputs.slots, s.heads)
         mode = self._attention.Mode.BIDIRECTIONAL if inputs.mask is None else self._attention.Mode.MASKED
         mixed = self._attention.canvas_attention(
             q,
-            keys[slots],
-            values[slots],
+            keys[inputs.slots],
+            values[inputs.slots],
             key_pages,
             value_pages,
             inputs.table,
@@ -135,13 +152,7 @@ class AcceleratedTransformer(Transformer):
             inputs.starts,
             mode,
             mask=inputs.mask,
-            longest=count,
+            longest=inputs.longest,
             out=room,
         )
         return F.linear(mixed.view(count, -1), layer.o, layer.o_bias)
-
-
-def _inputs(step: Pass, cache: PagedCache) -> Inputs:
-    """A pass as it comes: for prompts, which are long and not captured."""
-    sizes = torch.tensor([cache.length, 0, len(step.tokens)], dtype=torch.int32).to(step.tokens.device)
-    return Inputs(step.tokens, step.positions, step.mask, cache.page_table()[None], sizes[:1], sizes[1:])

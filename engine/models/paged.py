@@ -15,6 +15,7 @@ from torch import Tensor
 from remask.contract.errors import ModelError
 from remask.engine.models.kv import KVCache, allocate, fitting
 from remask.engine.models.spec import Shape
+from remask.engine.models.transfer import sent
 
 PAGE = 64  # tokens; a tile of keys
 FIRST = 64  # pages that a pool starts with
@@ -132,13 +133,13 @@ class PagedCache(KVCache):
         """Its pages in order: [pages] int32 on the pool's device, sent there when they change."""
         if self._table_of != self.pages or self._table.device != self.pool.buffer.device:
             self._table_of = list(self.pages)
-            self._table = torch.tensor(self.pages, dtype=torch.int32, device=self.pool.buffer.device)
+            self._table = sent(self.pages, self.pool.buffer.device, torch.int32)
         return self._table
 
     def slots(self, first: int, count: int) -> Tensor:
         """Where `count` positions from `first` on lie in the pool: [count] int64 on its device."""
         places = [self.pages[at // PAGE] * PAGE + at % PAGE for at in range(first, first + count)]
-        return torch.tensor(places, dtype=torch.int64, device=self.pool.buffer.device)
+        return sent(places, self.pool.buffer.device)
 
     def write(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """As `KVCache.write`; what is returned is a copy."""

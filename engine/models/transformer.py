@@ -172,6 +172,10 @@ class Transformer:
             self._behind(index, x, taps)
         return x
 
+    def forward_all(self, steps: Sequence[Pass], caches: Sequence[KVCache]) -> list[Tensor]:
+        """A pass behind each of several sequences, at once where that can be done: hidden states [T, width] of each."""
+        return [self.forward(step, cache) for step, cache in zip(steps, caches, strict=True)]
+
     def _behind(self, layer: int, x: Tensor, taps: Taps | None) -> None:
         """What is added to the states [T, width] behind a layer, and kept of them; they change further on."""
         if layer in self.steering:

@@ -8,7 +8,8 @@ from tiny import MASK, SHAPE, random_weights
 
 from remask.engine.evaluation.plain_pass import PlainTransformer
 from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
-from remask.engine.models.static_pass import BUCKETS
+from remask.engine.models.inputs import Size
+from remask.engine.models.static_pass import BUCKETS, size_of
 from remask.engine.models.transformer import Confidence, Pass, Taps, Transformer
 
 CPU = torch.device("cpu")
@@ -64,7 +65,7 @@ def test_captured_passes_equal_the_plain_pass_whatever_their_size_and_sequence()
                 torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
             ours.advance(size)
             theirs.advance(size)
-    assert captured(fast) == {(4, False), (4, True)}
+    assert captured(fast) == {Size(4, False), Size(4, True)}
     for ours, theirs in pairs:
         torch.testing.assert_close(ours.snapshot(), theirs.snapshot(), atol=1e-4, rtol=1e-4)
     kept = fast.forward(Pass.canvas([9, MASK], pairs[0][0].length, CPU), pairs[0][0])
@@ -74,17 +75,84 @@ def test_captured_passes_equal_the_plain_pass_whatever_their_size_and_sequence()
     assert torch.equal(kept, before)
 
 
+def branched(own, held, count, start):
+    """Rows that see the beginning, of the `held` entries behind it their `own`, and each other causally."""
+    mask = torch.zeros(count, held + count, dtype=torch.bool)
+    mask[:, own] = True
+    mask[:, held:] = torch.ones(count, count, dtype=torch.bool).tril()
+    return Pass(torch.arange(count) + 65, torch.arange(count) + start, mask)
+
+
+def test_branches_behind_one_beginning_equal_the_plain_pass_without_a_copy_of_it():
+    shape = replace(SHAPE, layers=1)
+    weights = random_weights(shape)
+    fast, plain = AcceleratedTransformer(shape, weights), Transformer(shape, weights)
+    ours, theirs = fast.new_cache(), plain.new_cache()
+    for model, cache in ((fast, ours), (plain, theirs)):
+        model.forward(Pass.causal([(3 * i) % 256 for i in range(61)], 0, CPU), cache)
+        cache.advance(61)
+    held = 0
+    for own, count in (([], 6), ([1, 3, 4], 2), ([0, 6, 7], 3), ([1], 1), ([0, 2], 3)):
+        step = branched(own, held, count, 61 + len(own))
+        torch.testing.assert_close(fast.forward(step, ours), plain.forward(step, theirs), atol=1e-4, rtol=1e-4)
+        ours.advance(count)
+        theirs.advance(count)
+        held += count
+    assert fast._works
+    assert Size(4, True, 64) in captured(fast)
+    assert len(ours.pages) == 2
+    long = branched([], held, 70, 61)  # as a prompt: not captured
+    torch.testing.assert_close(fast.forward(long, ours), plain.forward(long, theirs), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("counts", [(3, 1, 4), (2, 2), (70, 3)], ids=["padded", "exact", "long"])
+def test_several_sequences_in_a_pass_equal_each_of_them_alone(counts):
+    """Of unlike contexts, with and without masks, some sharing pages; captured where they are short."""
+    shape = replace(SHAPE, layers=1)
+    fast = AcceleratedTransformer(shape, random_weights(shape))
+    first = fast.new_cache()
+    fast.forward(Pass.causal([(3 * i) % 256 for i in range(66)], 0, CPU), first)
+    first.advance(66)
+    caches = [first, first.fork(), fast.new_cache()][: len(counts)]
+    alone = [cache.fork() for cache in caches]
+    for turn in range(3):
+        steps = [
+            branched([0], 2, count, cache.length) if number == 1 else Pass.canvas([7 + turn] * count, cache.length, CPU)
+            for number, (count, cache) in enumerate(zip(counts, caches, strict=True))
+        ]
+        together = fast.forward_all(steps, caches)
+        for got, step, cache, other in zip(together, steps, caches, alone, strict=True):
+            torch.testing.assert_close(got, fast.forward(step, other), atol=1e-5, rtol=1e-5)
+            cache.advance(len(step.tokens))
+            other.advance(len(step.tokens))
+    for cache, other in zip(caches, alone, strict=True):
+        torch.testing.assert_close(cache.snapshot(), other.snapshot(), atol=1e-5, rtol=1e-5)
+    assert fast._works
+    expected = {(3, 1, 4): Size(4, True, 64, 4), (2, 2): Size(2, True, 64, 2)}
+    assert counts not in expected or expected[counts] in captured(fast)
+
+
+def test_what_does_not_fit_a_size_has_none():
+    def canvas(count):
+        return Pass.canvas([1] * count, 0, CPU)
+
+    assert size_of([canvas(33)] * 3) == Size(64, False, 0, 4)
+    assert size_of([canvas(64)] * 9) is None  # too many rows
+    assert size_of([canvas(1)] * 17) is None
+    assert size_of([branched([], 5000, 2, 0)]) is None
+
+
 def test_a_pool_that_moved_is_captured_anew_and_long_passes_never_are():
     shape = replace(SHAPE, layers=1)
     fast = AcceleratedTransformer(shape, random_weights(shape))
     cache = fast.new_cache()
     step = Pass.canvas([1, MASK], 0, CPU)
     first = [fast.forward(step, cache) for _ in range(2)][1]
-    assert captured(fast) == {(2, False)}
+    assert captured(fast) == {Size(2, False)}
     fast._pool._grow()
     assert torch.equal(fast.forward(step, cache), first)
     assert fast._static._generation == fast._pool.generation
-    assert not fast._static.takes(Pass.canvas([1] * (BUCKETS[-1] + 1), 0, CPU), cache)
+    assert not fast._static.takes([Pass.canvas([1] * (BUCKETS[-1] + 1), 0, CPU)], [cache])
 
 
 def test_a_failed_capture_leaves_plain_passes(monkeypatch, caplog):
@@ -185,5 +253,5 @@ def test_the_bench_of_a_card_runs_through_with_all_kernels(monkeypatch):
         "canvas_attention",
     }
     assert all(line["error"] < 1e-3 for line in lines if line["kind"] == "kernel")
-    assert lines[-1]["captured"] == [(1, False), (4, False)]
+    assert lines[-1]["captured"] == [(1, False, 0, 1), (4, False, 0, 1)]
     assert lines[-1]["works"]
