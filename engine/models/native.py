@@ -22,13 +22,14 @@ from remask.contract.places import cache_dir, named_dir
 from remask.engine.models.kv import KVCache
 from remask.engine.models.native_kv import NativeCache
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Pass, Taps, Transformer, fused
+from remask.engine.models.transformer import Best, Pass, Taps, Transformer, fused
 from remask.kernels.native import build
 
 SWITCH = "REMASK_NATIVE"  # 0 turns the C pass off
 FOLDER = "REMASK_NATIVE_DIR"  # where the compiled pass is kept; the cache folder where it is not set
 OUTPUTS, INPUTS = 32, 64  # what the sizes of a matrix are padded to
 MOST_DIM = 512  # values of a head
+MOST_BEST = 4  # tokens that C names for a row of scores
 
 
 class _Matrix(ctypes.Structure):
@@ -147,6 +148,20 @@ class NativeTransformer(Transformer):
             self._reserve(self._library.remask_product_scratch(len(hidden), self.shape.width))
             _product(self._library, self._scores, self.shape.norm_eps, hidden, out, self._scratch)
         return out
+
+    @torch.inference_mode()
+    def best(self, hidden: Tensor, never: Tensor, count: int = 1) -> Best:
+        """As `Transformer.best`, at most MOST_BEST of them, without scores in memory."""
+        rows, threads, place = hidden.float().contiguous(), torch.get_num_threads(), ctypes.byref(self._scores)
+        assert 1 <= count <= MOST_BEST
+        tokens = torch.empty(len(rows), MOST_BEST, dtype=torch.int64)
+        likely = torch.empty(len(rows), MOST_BEST)
+        with self._lock:
+            self._reserve(self._library.remask_best_scratch(place, len(rows), threads))
+            sizes = c_float(self.shape.norm_eps), len(rows)
+            far = _at(never), len(never), _at(self._scratch), threads
+            self._library.remask_best(place, *sizes, _at(rows), *far, _at(tokens), _at(likely))
+        return Best(tokens[:, :count], likely[:, :count])
 
     def _reserve(self, size: int) -> None:
         if self._scratch.numel() < size:

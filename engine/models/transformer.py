@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.engine.models.kv import KVCache
+from remask.engine.models.matrix import EIGHT_BITS, Matrix, below, fused, matrix_of, picked, product, values_of
 from remask.engine.models.spec import Shape
 
 REFINED = 16  # tokens a row whose scores are computed in float32 whatever the weights' precision
@@ -87,6 +88,22 @@ class Confidence(NamedTuple):
         return Confidence(token.long(), probability, entropy)
 
 
+class Best(NamedTuple):
+    """The best tokens of each row, the best first, and log p of each in nats: [R, K] int64 and float32."""
+
+    tokens: Tensor
+    likely: Tensor
+
+    @classmethod
+    def of(cls, scores: Tensor, count: int) -> Best:
+        """The best `count` of scores [R, vocab] float32, or as many as there are."""
+        if count == 1:  # cheaper than a sorted choice
+            best, tokens = scores.max(-1, keepdim=True)
+        else:
+            best, tokens = scores.topk(min(count, scores.shape[-1]), dim=-1)
+        return cls(tokens, best - scores.logsumexp(-1, keepdim=True))
+
+
 class Taps:
     """What a pass leaves of its way: `states[k]` [T, width] are its hidden states behind the layer `layers[k]`.
 
@@ -110,11 +127,11 @@ class Layer:
     """
 
     attention_norm: Tensor
-    qkv: Tensor
-    o: Tensor
+    qkv: Matrix
+    o: Matrix
     mlp_norm: Tensor
-    gate_up: Tensor
-    down: Tensor
+    gate_up: Matrix
+    down: Matrix
     qkv_bias: Tensor | None = None
     o_bias: Tensor | None = None
     q_norm: Tensor | None = None
@@ -124,14 +141,15 @@ class Layer:
 class Transformer:
     """Weights and the forward pass; stateless between passes but for the caller's KV cache.
 
+    Matrices may be 8-bit rows with their scales, as `read_weights` gives them; activations are of the norms' dtype.
     steering: vectors [width] that are added to every hidden state behind a layer, by its number from 0.
     """
 
     def __init__(self, shape: Shape, weights: Mapping[str, Tensor]) -> None:
         self.steering: dict[int, Tensor] = {}
         self.shape = shape
-        self._embedding = weights["model.embed_tokens.weight"]  # [vocab, width]
-        self._head = weights.get("lm_head.weight", self._embedding)  # [vocab, width]
+        self._embedding = matrix_of(weights, "model.embed_tokens.weight")  # [vocab, width]
+        self._head = matrix_of(weights, "lm_head.weight") if "lm_head.weight" in weights else self._embedding
         self._final_norm = weights["model.norm.weight"]
         self._layers = [_layer(weights, i) for i in range(shape.layers)]
         exponent = torch.arange(0, shape.head_dim, 2, device=self.device, dtype=torch.float32) / shape.head_dim
@@ -140,20 +158,25 @@ class Transformer:
     @property
     def device(self) -> torch.device:
         """Where the weights live."""
-        return self._embedding.device
+        return self._final_norm.device
 
     @property
     def dtype(self) -> torch.dtype:
         """What the weights are held in."""
-        return self._embedding.dtype
+        return values_of(self._embedding).dtype
+
+    @property
+    def activations(self) -> torch.dtype:
+        """What hidden states, keys and values are held in."""
+        return self._final_norm.dtype
 
     def new_cache(self) -> KVCache:
         """An empty KV cache that fits this model."""
-        return KVCache(self.shape, dtype=self.dtype, device=self.device)
+        return KVCache(self.shape, dtype=self.activations, device=self.device)
 
     def steer(self, vectors: Mapping[int, Tensor]) -> None:
         """Add vectors [width] behind layers from now on; caches that were written without them are not valid."""
-        self.steering = {layer: vector.to(self.device, self.dtype) for layer, vector in vectors.items()}
+        self.steering = {layer: vector.to(self.device, self.activations) for layer, vector in vectors.items()}
 
     @torch.inference_mode()
     def forward(self, step: Pass, cache: KVCache, taps: Taps | None = None) -> Tensor:
@@ -164,17 +187,21 @@ class Transformer:
         cache.reserve(len(step.tokens))
         mask = self._attention_mask(step, cache)
         turn = self._turn(step.positions)
-        x = self._embedding[step.tokens]  # [T, width]
+        x = picked(self._embedding, step.tokens, self.activations)  # [T, width]
         for index, layer in enumerate(self._layers):
             x += self._attend(rms_norm(x, layer.attention_norm, self.shape.norm_eps), layer, index, turn, mask, cache)
-            gate, up = F.linear(rms_norm(x, layer.mlp_norm, self.shape.norm_eps), layer.gate_up).chunk(2, dim=-1)
-            x += F.linear(F.silu(gate).mul_(up), layer.down)
+            gate, up = self._product(rms_norm(x, layer.mlp_norm, self.shape.norm_eps), layer.gate_up).chunk(2, dim=-1)
+            x += self._product(F.silu(gate).mul_(up), layer.down)
             self._behind(index, x, taps)
         return x
 
     def forward_all(self, steps: Sequence[Pass], caches: Sequence[KVCache]) -> list[Tensor]:
         """A pass behind each of several sequences, at once where that can be done: hidden states [T, width] of each."""
         return [self.forward(step, cache) for step, cache in zip(steps, caches, strict=True)]
+
+    def _product(self, x: Tensor, matrix: Matrix, bias: Tensor | None = None) -> Tensor:
+        """X [T, in] times a matrix [out, in]: [T, out]."""
+        return product(x, matrix, bias)
 
     def _behind(self, layer: int, x: Tensor, taps: Taps | None) -> None:
         """What is added to the states [T, width] behind a layer, and kept of them; they change further on."""
@@ -191,12 +218,12 @@ class Transformer:
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores over the vocabulary for some rows: [R, width] -> [R, vocab] float32."""
         normed = rms_norm(hidden, self._final_norm, self.shape.norm_eps)
-        scores = F.linear(normed, self._head).float()
-        if self.dtype == torch.float32:
+        scores = self._product(normed, self._head).float()
+        if self.activations == torch.float32 and self.dtype not in EIGHT_BITS:
             return scores
         # 16 bits cannot tell the best tokens apart (steps of 1/16 at 16): compute those few again in float32.
         best = scores.topk(min(REFINED, scores.shape[-1]), dim=-1).indices  # [R, REFINED]
-        exact = torch.einsum("rkw,rw->rk", self._head[best].float(), normed.float())
+        exact = torch.einsum("rkw,rw->rk", picked(self._head, best, torch.float32), normed.float())
         return scores.scatter_(-1, best, exact)
 
     @torch.inference_mode()
@@ -204,11 +231,16 @@ class Transformer:
         """How sure the scores of some rows are: [R, width] -> [R] each; `never` [F] int64 are tokens out of reach."""
         return Confidence.of(self.logits(hidden).index_fill_(-1, never, -torch.inf))
 
+    @torch.inference_mode()
+    def best(self, hidden: Tensor, never: Tensor, count: int = 1) -> Best:
+        """The best `count` tokens behind some rows [R, width]; `never` [F] int64 are tokens out of reach."""
+        return Best.of(self.logits(hidden).index_fill_(-1, never, -torch.inf), count)
+
     def _turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosine and signed sine of the rotation at each position, [T, 1, 2, head_dim / 2] each (see `rotate`)."""
         angle = positions[:, None, None, None] * self._frequency  # [T, 1, 1, head_dim / 2] float32
         sin = angle.sin()
-        return angle.cos().to(self.dtype), torch.cat([-sin, sin], dim=2).to(self.dtype)
+        return angle.cos().to(self.activations), torch.cat([-sin, sin], dim=2).to(self.activations)
 
     def _attend(
         self,
@@ -220,7 +252,7 @@ class Transformer:
         cache: KVCache,
     ) -> Tensor:
         s, count = self.shape, x.shape[0]
-        parts = F.linear(x, layer.qkv, layer.qkv_bias).view(count, -1, s.head_dim)  # [T, all heads, head_dim]
+        parts = self._product(x, layer.qkv, layer.qkv_bias).view(count, -1, s.head_dim)  # [T, all heads, head_dim]
         turned, v = parts[:, : -s.kv_heads], parts[:, -s.kv_heads :]
         if layer.q_norm is not None and layer.k_norm is not None:
             q, k = turned.split([s.heads, s.kv_heads], dim=1)
@@ -231,7 +263,7 @@ class Transformer:
         q = q.view(count, s.kv_heads, -1, s.head_dim).permute(1, 2, 0, 3).reshape(1, s.kv_heads, -1, s.head_dim)
         mixed = F.scaled_dot_product_attention(q, keys[None], values[None], attn_mask=mask)[0]
         mixed = mixed.view(s.kv_heads, -1, count, s.head_dim).permute(2, 0, 1, 3)  # [T, kv_heads, group, head_dim]
-        return F.linear(mixed.reshape(count, -1), layer.o, layer.o_bias)
+        return self._product(mixed.reshape(count, -1), layer.o, layer.o_bias)
 
     def _attention_mask(self, step: Pass, cache: KVCache) -> Tensor | None:
         """[group * T, context + T]: 0 where visible, minus infinity elsewhere; or None where everything is visible.
@@ -260,28 +292,17 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return F.rms_norm(x, weight.shape, weight, eps)
 
 
-def fused(*parts: Tensor) -> Tensor:
-    """Matrices below each other; no copy where they already lie so in memory, as `read_weights` lays them."""
-    first, end = parts[0], parts[0].storage_offset()
-    for part in parts:
-        same = part.untyped_storage().data_ptr() == first.untyped_storage().data_ptr()
-        if not same or not part.is_contiguous() or part.storage_offset() != end:
-            return torch.cat(parts)
-        end += part.numel()
-    return first.as_strided((sum(len(part) for part in parts), *first.shape[1:]), first.stride())
-
-
 def _layer(weights: Mapping[str, Tensor], index: int) -> Layer:
     at = f"model.layers.{index}."
     attention, mlp = at + "self_attn.", at + "mlp."
     biases = [weights[f"{attention}{p}_proj.bias"] for p in "qkv" if f"{attention}{p}_proj.bias" in weights]
     return Layer(
         attention_norm=weights[at + "input_layernorm.weight"],
-        qkv=fused(*(weights[f"{attention}{p}_proj.weight"] for p in "qkv")),
-        o=weights[attention + "o_proj.weight"],
+        qkv=below(*(matrix_of(weights, f"{attention}{p}_proj.weight") for p in "qkv")),
+        o=matrix_of(weights, attention + "o_proj.weight"),
         mlp_norm=weights[at + "post_attention_layernorm.weight"],
-        gate_up=fused(weights[mlp + "gate_proj.weight"], weights[mlp + "up_proj.weight"]),
-        down=weights[mlp + "down_proj.weight"],
+        gate_up=below(*(matrix_of(weights, f"{mlp}{p}_proj.weight") for p in ("gate", "up"))),
+        down=matrix_of(weights, mlp + "down_proj.weight"),
         qkv_bias=fused(*biases) if biases else None,
         o_bias=weights.get(attention + "o_proj.bias"),
         q_norm=weights.get(attention + "q_norm.weight"),

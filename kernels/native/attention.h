@@ -37,6 +37,8 @@ static inline uint16_t narrow(float value) { /* round to nearest even */
     return (uint16_t)((raw + 0x7fff + (raw >> 16 & 1)) >> 16);
 }
 
+static const float LOG2_E = 1.44269504f;
+
 /* 2^x for x <= 0, to 3e-7 relative and exact at 0; below 2^-126, at minus infinity and for what is no number it is 0. */
 static inline float power(float x) {
     float bounded = larger(x, -127.0f), n = rintf(bounded), f = bounded - n;
@@ -208,7 +210,7 @@ static void absorb(const View *v, const uint16_t *q, int row, int rows, const ui
 static void attend_tiles(const View *v, const uint16_t *q, int row, int tiles, int many, const uint16_t *blocks,
                          Space *space, float *out) {
     int wide_dim = padded(v->head_dim, 32), all = padded(v->context + v->tokens, 32);
-    float root = 1.44269504f / sqrtf((float)v->head_dim);
+    float root = LOG2_E / sqrtf((float)v->head_dim);
     memset(out, 0, 64L * tiles * wide_dim);
     memset(space->total, 0, sizeof space->total);
     for (int r = 0; r < tiles * 16; r++) space->top[r] = -INFINITY;

@@ -16,7 +16,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-SOURCES = ("pass.c", "attention.h", "draft.h", "product.h")
+SOURCES = ("pass.c", "attention.h", "best.h", "draft.h", "product.h")
 COMPILERS = ("cc", "gcc", "clang")
 BASE = ("-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 MACHINE = ("-march=native",)  # tests put other processors here
@@ -42,6 +42,7 @@ def load(folder: Path, machine: tuple[str, ...] = MACHINE) -> ctypes.CDLL | None
         library = ctypes.CDLL(str(target))
         library.remask_scratch.restype = ctypes.c_long
         library.remask_product_scratch.restype = ctypes.c_long
+        library.remask_best_scratch.restype = ctypes.c_long
         library.remask_draft_scratch.restype = ctypes.c_long
         library.remask_prepare.restype = ctypes.c_long
         library.remask_kind.restype = ctypes.c_char_p

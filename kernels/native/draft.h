@@ -16,7 +16,7 @@ typedef struct {
     int32_t width, inner;
 } Head;
 
-static const float RMS_EPS = 1e-6f, LOG2_E = 1.44269504f;
+static const float RMS_EPS = 1e-6f;
 
 static void unit(const float *x, int count, float *to) {
     float square = 0.0f;

@@ -108,7 +108,7 @@ static void gated(const Matrix *m, int tokens, int mlp_width, float *out, Scratc
             columns(m, mlp_width + at, s->parts + 2L * t * width, s->step + t, rows, up, BLOCK, 0);
             for (int r = 0; r < rows; r++)
                 for (int n = 0; n < many; n++) {
-                    float g = gate[r * BLOCK + n], e = power(-fabsf(g) * 1.44269504f); /* e^-|g| <= 1 */
+                    float g = gate[r * BLOCK + n], e = power(-fabsf(g) * LOG2_E); /* e^-|g| <= 1 */
                     float sigmoid = (g > 0 ? 1.0f : e) / (1.0f + e);
                     out[(long)(t + r) * mlp_width + at + n] = g * sigmoid * up[r * BLOCK + n];
                 }
@@ -248,6 +248,7 @@ void remask_product(const Matrix *m, float eps, int rows, const float *x, float 
     }
 }
 
+#include "best.h"
 #include "draft.h"
 
 /* Whether the matrix instructions may be used in this process: 0, or the system's refusal. */

@@ -10,7 +10,7 @@ import torch
 from remask.engine.models.checkpoint import expected_tensors
 from remask.engine.models.model import Model
 from remask.engine.models.spec import ModelSpec, Regime, Shape
-from remask.engine.models.transformer import Transformer
+from remask.engine.models.transformer import Best, Transformer
 
 END, SUFFIX, PREFIX, MASK = 256, 257, 258, 259
 VOCAB = 260
@@ -120,6 +120,9 @@ class ScriptedTransformer:
                 token = (token + 1) % 256
             out[row, token] = 1.0 if canvas and at in self.doubts else 20.0
         return out
+
+    def best(self, hidden, never, count=1):
+        return Best.of(self.logits(hidden).index_fill_(-1, never, -torch.inf), count)
 
 
 def scripted_model(text: str, prompt_length: int, **faults: frozenset[int]) -> Model:

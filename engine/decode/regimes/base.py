@@ -5,8 +5,10 @@ A reader holds no state of a request: that lies in the `Request` and its session
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,11 +21,12 @@ from remask.engine.decode.contrast import Contrast
 from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
+from remask.engine.decode.search.expand import OTHERS
 from remask.engine.decode.tree import Tree
 from remask.engine.judge.corrector import Corrector
 from remask.engine.models.memory import shortage_said
 from remask.engine.models.model import Model
-from remask.engine.models.transformer import Confidence, Pass, Taps
+from remask.engine.models.transformer import Best, Confidence, Pass, Taps
 from remask.engine.prompt import Prompt
 
 LEAST = 1e-9  # a probability whose logarithm is still finite
@@ -34,6 +37,17 @@ Branches = Sequence[int]
 Acceptance ends at one place j, and what was read for that place is the next draft; the other branches are waste.
 Source: TiDAR (Liu et al. 2025).
 """
+
+
+class Taken(NamedTuple):
+    """What a verifying pass writes: the rows of its tree on the way, the root first, and a token behind each of them.
+
+    drafted: what its masks say, in order.
+    """
+
+    way: list[int]
+    written: list[int]
+    drafted: list[int]
 
 
 class Reader(ABC):
@@ -110,13 +124,35 @@ class Reader(ABC):
         taps = None if request.doubter is None else request.doubter.taps()
         hidden = self.forward(request, tree.widened(self.reading(request, draft, branches)), taps)
         masks = [len(tree) + row for row in masked_rows(branches)]
-        scores = self.scores(hidden[[*range(tree.root, len(tree)), *masks]])  # all in one: the head's weights are many
-        drafted = scores[len(tree) - tree.root :].argmax(-1).tolist()
-        said = scores[: len(tree) - tree.root]
+        scored = hidden[[*range(tree.root, len(tree)), *masks]]  # all in one: the head's weights are many
+        take = self._take_best if _greedy(request) else self._take_scored
+        way, written, drafted = take(request, tree, draft, hidden, scored)
+        kept = sum(row < tree.trunk for row in way)
+        session.keep(tree.tokens[: tree.root + kept])
+        request.pending = written[kept - 1 :]
+        request.hidden = hidden[[*range(tree.root), *way]]
+        request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])] if kept == len(way) else []
+        return written
+
+    def _take_best(self, request: Request, tree: Tree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
+        """As `_take_scored` where a row's best tokens decide: no scores of the whole vocabulary are made."""
+        best = self.best(scored, 1 if request.rivals is None else OTHERS + 1)
+        own, likely = best.tokens[:, 0].tolist(), best.likely[:, 0].tolist()
+        way = tree.walk(own)
+        rows = [row - tree.root for row in way]
+        request.sureness += [max(likely[row], math.log(LEAST)) for row in rows]
+        if request.rivals is not None:
+            request.rivals.hear(Best(best.tokens[rows], best.likely[rows]))
+        return Taken(way, [own[row] for row in rows], own[len(tree) - tree.root :])
+
+    def _take_scored(self, request: Request, tree: Tree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
+        """What the pass takes of the tree, from all scores of the tree's rows from the root on and of the masks."""
+        scores, count = self.scores(scored), len(tree) - tree.root
+        drafted, said = scores[count:].argmax(-1).tolist(), scores[:count]
         scores = self._penalised(request, tree, said)
         chosen, probability = self._chosen(request, tree, hidden, scores)
         own = chosen.tolist()  # own[i] follows row root + i
-        if others:
+        if request.policy.acceptance == 1.0:
             way = tree.walk(own)
         else:
             way = [*range(tree.root, tree.root + 1 + accepted(draft, own, scores, request.policy.acceptance))]
@@ -125,17 +161,12 @@ class Reader(ABC):
         sure = probability[rows].clamp_min(LEAST)
         request.sureness += log_probability(written, [own[row] for row in rows], scores[rows], sure)
         if request.rivals is not None:
-            request.rivals.hear(scores[rows])
+            request.rivals.hear(Best.of(scores[rows], OTHERS + 1))
         if request.doubter is not None:
             request.doubter.read(way, said[rows], written)  # the head knows no penalties
         if request.contrast is not None:
             request.contrast.keep(way, tree.root)
-        kept = sum(row < tree.trunk for row in way)
-        session.keep(tree.tokens[: tree.root + kept])
-        request.pending = written[kept - 1 :]
-        request.hidden = hidden[[*range(tree.root), *way]]
-        request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])] if kept == len(way) else []
-        return written
+        return Taken(way, written, drafted)
 
     def _penalised(self, request: Request, tree: Tree, scores: Tensor) -> Tensor:
         """Scores [n, vocab] of the tree's rows from the root on, less for what is written before each row's place."""
@@ -174,6 +205,11 @@ class Reader(ABC):
         with shortage_said(len(hidden)):
             return self.transformer.logits(hidden).index_fill_(-1, self._never, -torch.inf)
 
+    def best(self, hidden: Tensor, count: int = 1) -> Best:
+        """The best tokens behind rows [R, width] and log p of each, of what `scores` gives: [R, count]."""
+        with shortage_said(len(hidden)):
+            return self.transformer.best(hidden, self._never, count)
+
     def read_causally(self, request: Request, tokens: list[int], cancelled: Callable[[], bool]) -> PromptCounts:
         """Read all of `tokens` but the last one, reusing the longest common prefix of what the session holds.
 
@@ -188,6 +224,13 @@ class Reader(ABC):
             request.hidden = hidden[-1:].clone() if start + len(chunk) == len(tokens) - 1 else None
 
         return session.extend(tokens[kept:-1], forward, cancelled)
+
+
+def _greedy(request: Request) -> bool:
+    """Whether a row's best tokens are all that a verifying pass has to know."""
+    policy = request.policy
+    plain = policy.acceptance == policy.repetition == 1.0 and policy.contrast == 0.0
+    return plain and request.temperature == 0 and request.doubter is None
 
 
 def places(canvas: Canvas, wanted: Tensor | None) -> Tensor:

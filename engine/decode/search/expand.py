@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from torch import Tensor
+from remask.engine.models.transformer import Best
 
 OTHERS = 3  # tokens beside the own one that a place may be tried with
 
@@ -48,11 +48,10 @@ class Rivals:
     tokens: list[list[int]] = field(default_factory=list)
     likely: list[list[float]] = field(default_factory=list)
 
-    def hear(self, scores: Tensor) -> None:
-        """Take note of the best tokens of the next places: [n, vocab] float32."""
-        best, tokens = scores.topk(min(OTHERS + 1, scores.shape[-1]), dim=-1)
-        self.tokens += tokens.tolist()
-        self.likely += (best - scores.logsumexp(-1, keepdim=True)).tolist()
+    def hear(self, best: Best) -> None:
+        """Take note of the best tokens of the next places, OTHERS + 1 of each."""
+        self.tokens += best.tokens.tolist()
+        self.likely += best.likely.tolist()
 
 
 def weak_spans(rivals: Rivals, own: Sequence[int], sureness: Sequence[float], width: int, start: int = 0) -> list[Span]:

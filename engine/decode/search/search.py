@@ -15,7 +15,7 @@ from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Request
 from remask.engine.decode.search.branches import Branch, Branches, Row
-from remask.engine.decode.search.expand import Rivals, Span, noise, span_width, weak_spans
+from remask.engine.decode.search.expand import OTHERS, Rivals, Span, noise, span_width, weak_spans
 from remask.engine.decode.search.found import Found, Teller, tokens_of
 from remask.engine.decode.search.settle import Question, settled
 from remask.engine.decode.search.terminate import converged, spent, sure_enough
@@ -23,6 +23,7 @@ from remask.engine.decode.search.tree import Tree
 from remask.engine.decode.search.weighing import Scales
 from remask.engine.decode.search.writing import Writer
 from remask.engine.decode.stop import StopRules
+from remask.engine.models.transformer import Best
 
 MOST_TOKENS = 1024  # written in all branches of a search
 LEAST_DISPUTED = 3  # texts; between two that differ in one place there is nothing to settle
@@ -140,7 +141,7 @@ class Search:
             rows = rows[: len(own)]
             one.branch.sureness[start:] = rows.log_softmax(-1)[range(len(own)), own].tolist()
             rivals = Rivals()
-            rivals.hear(rows)
+            rivals.hear(Best.of(rows, OTHERS + 1))
             self._find_ways(one, rivals, start, step)
 
     def _find_ways(self, one: Found, rivals: Rivals, start: int, step: int) -> None:

@@ -13,6 +13,7 @@ from remask.engine.decode.drafters import Draft, Drafter, LookupDrafter, drafter
 from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Plan, Policy
+from remask.engine.decode.regimes import base
 from remask.engine.decode.regimes.base import masked_rows
 from remask.engine.decode.regimes.causal import branched_mask
 from remask.engine.decode.request import Budget, Request
@@ -246,3 +247,13 @@ def test_a_guess_costs_no_token_where_it_is_wrong(right):
     decoder.decode(request, OPEN)
     assert request.written == want
     assert right < 24 or request.forwards == 3  # eight drafted tokens a pass, and its own one
+
+
+@pytest.mark.parametrize("chosen", EVERY, ids=lambda p: f"{p.draft}-{p.canvas}-{p.lookup}")
+def test_the_best_tokens_alone_say_what_all_scores_say(chosen, monkeypatch):
+    model, prompt = tiny_model(5), prompt_of(5)
+    _, quick = run(model, prompt, chosen)
+    monkeypatch.setattr(base, "_greedy", lambda _: False)
+    _, thorough = run(model, prompt, chosen)
+    assert quick.written == thorough.written
+    assert quick.sureness == pytest.approx(thorough.sureness, abs=1e-4)

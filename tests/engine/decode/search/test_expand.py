@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.engine.decode.search.expand import OTHERS, Rivals, noise, rejoined, span_width, weak_spans
+from remask.engine.models.transformer import Best
 
 
 @given(st.integers(1, 30))
@@ -33,8 +34,10 @@ def test_spans_are_all_places_with_their_best_other_tokens_the_weakest_first(see
     scores = torch.randn(6, 12, generator=generator).log_softmax(-1)
     own = torch.randint(0, 12, (6,), generator=generator).tolist()
     rivals = Rivals()
-    rivals.hear(scores[start:4] * 1.0 + 3.0)  # heard in two passes; scores are log p but for a constant
-    rivals.hear(scores[max(start, 4) :])
+    rivals.hear(
+        Best.of(scores[start:4] * 1.0 + 3.0, OTHERS + 1)
+    )  # heard in two passes; scores are log p but for a constant
+    rivals.hear(Best.of(scores[max(start, 4) :], OTHERS + 1))
     sureness = [float(scores[place, token]) for place, token in enumerate(own)]
     found = weak_spans(rivals, own, sureness, 2, start)
     want = []
@@ -48,7 +51,7 @@ def test_spans_are_all_places_with_their_best_other_tokens_the_weakest_first(see
 
 def test_a_token_out_of_reach_takes_no_place():
     rivals = Rivals()
-    rivals.hear(torch.tensor([[0.0, -math.inf, -math.inf]]))
+    rivals.hear(Best.of(torch.tensor([[0.0, -math.inf, -math.inf]]), OTHERS + 1))
     assert weak_spans(rivals, [0], [0.0], 1) == []
 
 
