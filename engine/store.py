@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,15 @@ class RawBytes(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         if stored[2] is not None:  # a file of its own, not a row
             os.chmod(os.path.join(self._directory, stored[2]), 0o600)
         return stored
+
+    def _write(self, full_path: str, iterator: BytesIO, mode: str, encoding: str | None = None) -> Any:
+        """All at once instead of line by line; of what a full disk refuses nothing is left."""
+        try:
+            return super()._write(full_path, [iterator.getbuffer()], mode, encoding)
+        except OSError:
+            with suppress(OSError):
+                os.remove(full_path)
+            raise
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
         """Read a value back; a pickled one, which only a foreign hand can have put there, is not opened."""

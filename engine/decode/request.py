@@ -12,6 +12,7 @@ from remask.contract.messages import Reason
 from remask.engine.decode.contrast import Contrast
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.remask import Remasker
+from remask.engine.decode.search.aside import Shelf
 from remask.engine.decode.search.expand import Rivals
 from remask.engine.decode.search.value import Aim
 from remask.engine.decode.trace import Trace
@@ -49,6 +50,7 @@ class Request:
     natural logarithm of the probability of each written token. `on_draft` is told the text as far
     as it is final; `trace` records every pass, where that is wanted; `remasker` judges unverified canvases, and
     `doubter` hears the corrector head on what verifying passes write; `contrast` is their contrastive search's memory.
+    `shelf` takes what a search has no memory for, where that is kept at all.
     `forwards` counts every pass; `extra` is what else drafting cost, as a share of a one-token pass. A search measures
     texts by `aim`; `wanted` is how many are asked for, and `rivals` hears which other tokens were likely.
 
@@ -73,6 +75,7 @@ class Request:
     aim: Aim | None = None
     wanted: int = 1
     rivals: Rivals | None = None
+    shelf: Shelf | None = None
     written: list[int] = field(default_factory=list)
     sureness: list[float] = field(default_factory=list)
     forwards: int = 0

@@ -57,11 +57,11 @@ class GemmaCache(KVCache):
         self.length = length
         return length
 
-    def snapshot(self) -> Tensor:
+    def snapshot(self, start: int = 0) -> Tensor:
         """Not kept on disk: an empty tensor."""
         return torch.empty(2, 0, 0, 0, 0)
 
-    def restore(self, entries: Tensor) -> None:
+    def restore(self, entries: Tensor, start: int = 0) -> None:
         """Nothing is ever kept on disk; raises ValueError."""
         raise ValueError("no entries")
 

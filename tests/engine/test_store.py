@@ -155,6 +155,27 @@ def test_full_disk_is_one_sentence(store, warm, monkeypatch):
         store.save("a", warm)
 
 
+def test_nothing_half_written_is_left_on_a_full_disk(store, tmp_path, monkeypatch):
+    class Full:
+        def __init__(self, *_args, **_kwargs):
+            self.file = open(*_args, **_kwargs)  # noqa: SIM115 - closed below
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def write(self, chunk):
+            self.file.write(chunk[: len(chunk) // 2])
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("diskcache.core.open", Full, raising=False)
+    with pytest.raises(StorageError, match="No space left"):
+        store.put("a", {"kv": torch.zeros(100_000)})
+    assert not list((tmp_path / "kv").rglob("*.val"))
+
+
 def test_a_file_in_the_folders_place_is_one_sentence(tmp_path):
     (tmp_path / "kv").write_text("in the way")
     with pytest.raises(StorageError):

@@ -1,7 +1,8 @@
 """Several continuations of one session in a pass: the prompt's keys and values are there once, for all of them.
 
 What the branches add lies mixed behind the session's entries, in the same cache, and a mask says who sees what (tree
-attention, as in SpecInfer, Miao et al. 2023). Knows tokens and a reader; values nothing and ends nothing.
+attention, as in SpecInfer, Miao et al. 2023). What is too much for memory goes aside (see `aside`). Knows tokens and a
+reader; values nothing and ends nothing.
 """
 
 from __future__ import annotations
@@ -17,24 +18,29 @@ from torch import Tensor
 from remask.engine.decode.accept import accepted, log_probability
 from remask.engine.decode.regimes.base import LEAST, Reader
 from remask.engine.decode.request import Request
+from remask.engine.decode.search.aside import Aside
 from remask.engine.judge.doubter import Doubter
 from remask.engine.models.transformer import Pass
 
-MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; beyond that, entries are dropped
+MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; what is more goes aside
+LEAST_FREED = 4  # part of them that has to be gained by that
 
 
 @dataclass(eq=False, slots=True)
 class Branch:
     """A continuation. `tokens`: the newest known one and what was written; `sureness`: log p of each written one.
 
-    `slots`: where the entries of its first tokens lie, counted from the end of what all share. `doubter`: hears the
-    corrector head on it, where that is wanted.
+    `slots`: where the entries of its first tokens lie, counted from the end of what all share; where there are none,
+    those of its first `kept` tokens may lie `aside`, under that number. `doubter`: hears the corrector head on it,
+    where that is wanted.
     """
 
     tokens: list[int]
     sureness: list[float] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
     doubter: Doubter | None = None
+    aside: int | None = None
+    kept: int = 0
 
     @property
     def written(self) -> list[int]:
@@ -64,6 +70,7 @@ class Branches:
         self._written = request.session.tokens[shared:]  # by the session itself, before the branches
         del request.session.tokens[shared:]
         self._most = most
+        self._aside = Aside(request.shelf)
         self._all: list[Branch] = []
         self._kept: Branch | None = None
 
@@ -71,6 +78,7 @@ class Branches:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._aside.clear()
         kept = list[int]()
         if error is None and self._kept is not None:
             slots = self._kept.slots
@@ -97,7 +105,9 @@ class Branches:
         """A branch with another token at a place of what was written, sharing all entries before it."""
         tokens = [*branch.tokens[: place + 1], token]
         doubter = branch.doubter.fork(place, 1) if branch.doubter is not None else None
-        return self._added(Branch(tokens, [*branch.sureness[:place], sureness], branch.slots[: place + 1], doubter))
+        one = Branch(tokens, [*branch.sureness[:place], sureness], branch.slots[: place + 1], doubter)
+        one.aside, one.kept = branch.aside, min(branch.kept, place + 1)
+        return self._added(one)
 
     def _added(self, branch: Branch) -> Branch:
         self._all.append(branch)
@@ -108,8 +118,7 @@ class Branches:
 
         Returns how many each accepted. The branches' tokens, sureness and entries grow.
         """
-        read = [[*b.tokens[len(b.slots) :], *draft] for b, draft in zip(branches, drafts, strict=True)]
-        self._make_room(sum(map(len, read)))
+        self._make_ready(branches, sum(map(len, drafts)))
         read = [[*b.tokens[len(b.slots) :], *draft] for b, draft in zip(branches, drafts, strict=True)]
         before = self.entries
         hidden = self._forward([b.slots for b in branches], read)
@@ -137,7 +146,8 @@ class Branches:
         """
         for branch, start in zip(branches, starts, strict=True):
             del branch.slots[start:]
-        self._make_room(sum(len(b.tokens) - len(b.slots) for b in branches))
+            branch.kept = min(branch.kept, start)
+        self._make_ready(branches, 0)
         read = [b.tokens[len(b.slots) :] for b in branches]
         hidden = self._forward([b.slots for b in branches], read)
         first = self.entries
@@ -181,13 +191,51 @@ class Branches:
         doubter = self._request.doubter
         return self._reader.forward(self._request, step, None if doubter is None else doubter.taps())
 
-    def _make_room(self, tokens: int) -> None:
-        """Drop the entries of all branches where so many more are too many: what goes on reads its own again."""
-        if self.entries + tokens > self._most:
-            self._written = []
-            self._request.session.cache.truncate(self._shared)
-            for branch in self._all:
-                branch.slots.clear()
+    def _make_ready(self, branches: Sequence[Branch], more: int) -> None:
+        """Make room for what these branches lack and `more` tokens, and bring back what they have aside."""
+        lacked = sum(len(b.tokens) - len(b.slots) for b in branches)
+        if self.entries + lacked + more > self._most:
+            self._put_aside(branches)
+        back: dict[int, list[int]] = {}
+        for branch in branches:
+            if branch.aside is not None and not branch.slots:
+                if branch.aside not in back:
+                    back[branch.aside] = self._brought_back(branch.aside)
+                branch.slots = back[branch.aside][: branch.kept]
+            branch.aside, branch.kept = None, 0
+
+    def _put_aside(self, live: Sequence[Branch]) -> None:
+        """Keep the entries of these branches in memory alone, right behind what all share.
+
+        What drafts left in vain is dropped; the other branches' entries go aside or have to be read again. Where little
+        is gained, these branches need more than there should be.
+        """
+        stay = sorted({slot for branch in live for slot in branch.slots})
+        if self.entries - len(stay) < self._most // LEAST_FREED:
+            return
+        cache = self._request.session.cache
+        held = cache.snapshot(self._shared)
+        for branch in self._all:
+            if branch not in live and branch.slots:
+                branch.aside, branch.kept = self._aside.put(held[:, :, :, branch.slots]), len(branch.slots)
+                branch.slots = []
+        cache.restore(held[:, :, :, stay], self._shared)
+        places = {slot: place for place, slot in enumerate(stay)}
+        for branch in live:
+            branch.slots = [places[slot] for slot in branch.slots]
+        self._written = []
+
+    def _brought_back(self, number: int) -> list[int]:
+        """Where the entries that were put aside lie now; nothing where they are lost."""
+        entries, cache = self._aside.take(number), self._request.session.cache
+        if entries is None:
+            return []
+        first = self.entries
+        try:
+            cache.restore(entries, cache.length)
+        except ValueError:  # of another shape: not what was put there
+            return []
+        return [*range(first, self.entries)]
 
 
 def _ends(read: Sequence[list[int]]) -> list[int]:

@@ -15,6 +15,8 @@ from remask.engine.decode.events import Searched
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import policy_named, searching
 from remask.engine.decode.request import Budget, Request
+from remask.engine.decode.search import aside
+from remask.engine.decode.search.branches import Branches
 from remask.engine.decode.search.value import BROKEN_NATS, Aim
 from remask.engine.decode.stop import StopRules
 from remask.engine.decode.trace import Record, Trace, from_json, to_json
@@ -22,6 +24,7 @@ from remask.engine.models.spec import Regime
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
+from remask.engine.store import DiskStore
 
 PROMPT = [PREFIX, *b"def f(self):\n    "]
 SUFFIX_TEXT = "\nprint(f(1))\n"
@@ -58,7 +61,7 @@ def found(model, policy="search", *, wanted=1, suffix=SUFFIX_TEXT, trace=None, *
     budget = Budget(**{"max_tokens": 12} | values.pop("budget", {}))
     session = values.pop("session", None) or Session(model.transformer.new_cache())
     request = Request(session, policy_named(policy, model.spec), budget, wanted=wanted, trace=trace)
-    request.aim = values.pop("aim", None) or aim(suffix)
+    request.aim, request.shelf = values.pop("aim", None) or aim(suffix), values.pop("shelf", None)
     decoder = Decoder(model)
     decoder.prepare(request, Prompt(PROMPT))
     return request, decoder.texts(request, RULES)
@@ -155,6 +158,30 @@ def test_texts_that_end_where_they_part_from_another_are_searched_like_any_other
         end = [END] if one.reason is Reason.END else []
         assert len(one.branch.sureness) == len(one.branch.written) + len(end)
     assert request.session.cache.length == len(request.session.tokens)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("damaged", [False, True])
+def test_texts_are_the_same_with_little_memory_and_with_a_disk_for_the_rest(seed, damaged, tmp_path, monkeypatch):
+    model, store, gets = latin_model(seed), DiskStore("w", tmp_path / "kv"), []
+
+    def get(name):
+        gets.append(name)
+        return None if damaged else DiskStore.get(store, name)
+
+    monkeypatch.setattr(store, "get", get)
+    monkeypatch.setattr(aside, "WORTH_TOKENS", 1)
+    policy = "search:branches=4,steps=4,margin=1000,settle=0"
+    _, roomy = found(model, policy, wanted=4)
+    monkeypatch.setattr(Branches.__init__, "__defaults__", (24,))
+    for shelf in (None, store):
+        request, texts = found(model, policy, wanted=4, shelf=shelf)
+        assert [(one.text, one.branch.written) for one in texts] == [(one.text, one.branch.written) for one in roomy]
+        assert [one.value for one in texts] == pytest.approx([one.value for one in roomy], abs=1e-3)
+        assert request.session.cache.length == len(request.session.tokens)
+    assert gets
+    assert not list(store._cache), "nothing is left behind"
+    store.close()
 
 
 def test_the_trace_says_what_became_of_every_text():
