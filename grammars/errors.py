@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from remask.grammars.language import Grammar
-from remask.grammars.lexis import scan
+from remask.grammars.lexis import scan, string_ends_line
 from remask.grammars.source import byte_count, encode
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ MAX_LOGGED_BYTES = 60_000
 _SPACE = re.compile(rb"[ \t\r\n\f\\]*")
 _STRING_PREFIX = re.compile(rb"[A-Za-z]{1,2}")
 _WORD = re.compile(r"[^\W\d]\w*")
+_HEADER = re.compile(r"#[ \t]*include[ \t]*<[^>\n]*\Z")  # of C: open to its bracket, as a string is to its quote
+_JOINED = ("_", "0", ".", "_/", '""')  # what joins a number or an operator to a name, a number, a pattern or a string
+_NEXT = ("_", ")", "]", "}", ",", ";", "=", ".")  # one of these goes on below most lines
 _GROWING = re.compile(r"\d[\w.]*|\.\d\w*|[^\w\s()\[\]{},;]+")  # numbers and operators
 
 
@@ -117,7 +120,7 @@ def first_break(grammar: Grammar, text: str) -> int | None:
     """Where `text` stops being the beginning of a program: the byte of its first true error, or None.
 
     An error at the end does not count (a token that may still grow: `i`, `in`), nor does one in a string that
-    starts before it and may still be closed. Raises as `true_errors` does.
+    starts before it and may still be closed, as it may not behind a line end. Raises as `true_errors` does.
     """
     errors = true_errors(grammar, encode(text))
     return _first_break(grammar, text, errors, lambda more: true_errors(grammar, encode(text + more)))
@@ -129,30 +132,44 @@ def _first_break(grammar: Grammar, text: str, errors: Errors, after: Callable[[s
         return None
     source, first = encode(text), errors[0].offset
     rest = source[first:].decode("utf-8", "replace")
-    if not rest.strip() or _GROWING.fullmatch(rest):
+    if (not rest.strip() and not string_ends_line(grammar, text)) or _HEADER.search(text):
         return None
     open_at = scan(grammar, text).open_at
     string = byte_count(text[:open_at])
-    unclosed = open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None)
-    if unclosed or not _WORD.fullmatch(rest):
-        return None if unclosed else first
+    if open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None):
+        return None
     grown = (after(more) for more in _growth(grammar, rest))
     return None if any(not found or found[0].offset != first for found in grown) else first
 
 
-def _growth(grammar: Grammar, word: str) -> list[str]:
-    """What a word at the end may go on with to become another token: a name, a keyword, a string with a prefix."""
-    keywords = [kind[len(word) :] for kind in _keywords(grammar) if kind.startswith(word) and kind != word]
-    return ["_", *keywords, *(['""'] if len(word) <= LONGEST_STRING_PREFIX else [])]
+def _growth(grammar: Grammar, rest: str) -> list[str]:
+    """What a text at whose end `rest` is wrong may go on with to make it right; nothing where nothing can.
+
+    A word may grow to another name, a keyword, a string with a prefix, an operator to a longer one or a comment. Behind
+    the end of a line whose string is not closed there is nothing to grow, only the next token.
+    """
+    if not rest.strip():
+        return [*_NEXT] if grammar.text.offside else [*_NEXT, grammar.text.block_opener]
+    if _WORD.fullmatch(rest):
+        return ["_", *_longer(grammar, rest, str.isalpha), *(['""'] if len(rest) <= LONGEST_STRING_PREFIX else [])]
+    if not _GROWING.fullmatch(rest):
+        return []
+    comments = (*grammar.text.line_comments, *(opener for opener, _ in grammar.text.block_comments))
+    return [*_JOINED, *(one[len(rest) :] for one in comments if one.startswith(rest)), *_longer(grammar, rest)]
+
+
+def _longer(grammar: Grammar, start: str, wanted: Callable[[str], bool] = bool) -> list[str]:
+    """What is left of every keyword or operator that begins with `start` and is longer."""
+    return [kind[len(start) :] for kind in _kinds(grammar) if kind.startswith(start) and kind != start and wanted(kind)]
 
 
 @lru_cache(maxsize=32)
-def _keywords(grammar: Grammar) -> tuple[str, ...]:
+def _kinds(grammar: Grammar) -> tuple[str, ...]:
     language = grammar.language
     kinds = (
         language.node_kind_for_id(i) for i in range(language.node_kind_count) if not language.node_kind_is_named(i)
     )
-    return tuple(sorted({kind for kind in kinds if kind and kind.isalpha()}))
+    return tuple(sorted({kind for kind in kinds if kind}))
 
 
 class _Listener:

@@ -153,6 +153,16 @@ class _Scanner:
         return lead is not None and lead.end() >= self.string[0]
 
 
+def string_ends_line(grammar: Grammar, text: str) -> bool:
+    """Whether the last line of code ends, line end included, in a string that is not closed and may not run on."""
+    last = None
+    for match in tokens(grammar).finditer(text):
+        last = last if match.lastgroup == "n" else match
+    if last is None or last.lastgroup != "s" or text[last.end() : last.end() + 1] != "\n":
+        return False
+    return not text[last.end() :].strip() and not _closed(grammar).fullmatch(last.group())
+
+
 def _pop_to_brace(stack: list[tuple[str, int]]) -> None:
     """Close the innermost brace, and with it what was left open inside it."""
     if any(opener == "{" for opener, _ in stack):

@@ -85,6 +85,33 @@ def test_viable_prefix(text, expected):
     assert viable_prefix(PYTHON, text) is expected
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("python", "x = f('a', 'b\n    ", False),  # a string that its line's end does not close
+        ("python", "x = f('a', 'b''\n    ", False),
+        ("python", "x = 'a\\\n", True),
+        ("python", "# don't\n", True),
+        ("python", "def f() -> A: ..", True),
+        ("python", "x = f(a):", False),  # an operator that no longer one can replace
+        ("javascript", "x = 'abc\n", False),
+        ("javascript", "x = `abc\n", True),
+        ("javascript", "function f() {\n  return /['\"]/\n", True),
+        ("javascript", "function f(a) -", False),
+        ("javascript", "x = a /", True),
+        ("tsx", "const a = <p>don't\n", True),
+        ("typescript", "class A {\n  a?: number:", False),
+        ("typescript", "class A {\n  a?", True),
+        ("cpp", 'x = "abc\n', False),
+        ("cpp", "#include <a/b", True),
+        ("cpp", "// don't\n#error don't\n", True),
+        ("rust", "fn f<'a>(x: &'a str)\n", True),
+    ],
+)
+def test_ends_of_lines_and_operators(language, text, expected):
+    assert viable_prefix(grammar_for_language(language), text) is expected
+
+
 def test_no_prefix_of_real_code_is_refused():
     for name in ("textwrap.py", "bisect.py", "abc.py"):
         text = (Path(sysconfig.get_path("stdlib")) / name).read_text("utf-8")[:6_000]
