@@ -29,6 +29,7 @@ from remask.contract.messages import (
 from remask.engine.attempts import Attempt, Finisher, distinct
 from remask.engine.chat import reply_end
 from remask.engine.control.steering import Steer, steered
+from remask.engine.decode.guard import Guard
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Remask, policy_named, searching
 from remask.engine.decode.remask import Falling, Remasker
@@ -39,6 +40,7 @@ from remask.engine.judge.blame import Blame
 from remask.engine.judge.corrector import ANOTHER, Corrector
 from remask.engine.judge.corrector_file import corrector_for
 from remask.engine.judge.doubter import Doubter
+from remask.engine.judge.ending import Ending
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge, sentence
 from remask.engine.judge.names_blame import CanvasJudge, InTurn, NamesBlame
@@ -159,7 +161,7 @@ class Engine:
         names = self._names(grammar, request, thorough=trace is not None or not policy.verifies)
         guess = self.model.encode(request.draft)
         hole = partial(Request, session, policy, budget, trace=trace, guess=guess, shelf=self._store)
-        judge = partial(self._remasker, grammar, request, policy, names)
+        judge = partial(self._remasker, gate, request, policy, names, rules)
         doubter = partial(self._doubter, request, policy)
         finisher = Finisher(gate, names, request.prefix, request.suffix)
         aim = finisher.aim(self.model.encode) if policy.branches > 1 else None
@@ -226,7 +228,7 @@ class Engine:
         return attempts
 
     def _remasker(
-        self, grammar: Grammar | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None
+        self, gate: Gate | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None, rules: StopRules
     ) -> Remasker | None:
         """The judges of unverified canvases: what is verified is the causal reading's own text."""
         wanted = policy.judges
@@ -235,9 +237,13 @@ class Engine:
         if self.corrector is None and Remask.CORRECTOR in wanted and policy.remask != Remask.ALL:
             raise InputError(f"The policy {policy.name!r} wants a corrector head, and there is none.", advice=ANOTHER)
         readers: list[CanvasJudge] = []
-        if grammar is not None and Remask.PARSER in wanted:
+        guard = None
+        if gate is not None and Remask.PARSER in wanted:
             closed = self.model.spec.layout is Layout.HOLE  # one canvas from the prefix to the suffix
-            readers.append(Blame(grammar, request.prefix, request.suffix, closed=closed))
+            blame = Blame(gate.grammar, request.prefix, request.suffix, closed=closed)
+            readers.append(blame)
+            ending = Ending(gate, request.prefix, request.suffix)
+            guard = Guard(blame, self.model.decode, ending, rules, frozenset(self.model.spec.end_ids))
         if names is not None and Remask.NAMES in wanted:
             readers.append(NamesBlame(names))
         return Remasker(
@@ -245,6 +251,7 @@ class Engine:
             self.model.decode,
             Falling(policy.doubt, policy.fall) if Remask.CONFIDENCE in wanted else None,
             self.corrector if Remask.CORRECTOR in wanted else None,
+            guard,
         )
 
     def _doubter(self, request: CompletionRequest, policy: Policy) -> Doubter | None:

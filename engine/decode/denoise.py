@@ -50,7 +50,8 @@ def go_on(reader: Reader, request: Request, canvas: Canvas, enough: Enough) -> C
     progress = Progress(policy, policy.passes or default_steps(len(canvas)), len(canvas))
     while True:
         canvas = _resolved(reader, request, canvas, enough, progress)
-        if not _corrected(reader, request, canvas, enough, progress):
+        goes_on = _ended_early(request, canvas, enough, progress)
+        if not goes_on and not _corrected(reader, request, canvas, enough, progress):
             return canvas
 
 
@@ -85,9 +86,9 @@ class Progress:
         self.stability = Stability(policy.stable, policy.calm) if policy.stable else None
         self.credit: Tensor | None = None  # [B, vocab] float32
 
-    def extend(self) -> None:
-        """One pass more, for what was taken back."""
-        self.steps = min(max(self.steps, self.step) + 1, self.limit)
+    def extend(self, passes: int = 1) -> None:
+        """So many passes more, for what was taken back."""
+        self.steps = min(max(self.steps, self.step) + passes, self.limit)
 
     def credited(self, scores: Tensor, open_: Tensor) -> Tensor:
         """Scores [R, vocab] of the open positions ([B] bool), raised by the credit of earlier passes."""
@@ -104,7 +105,7 @@ def step(
     """One denoising pass: predict the open positions, commit those that are sure, at least one; or all of them."""
     policy = request.policy
     progress = progress or Progress(policy, 1, len(canvas))
-    confidence, now = _looked(reader, request, canvas, progress)
+    confidence, now = _looked(reader, request, canvas, progress, everything=everything)
     predicted, probability, spread = canvas.tokens.clone(), canvas.confidence.clone(), torch.zeros(len(canvas))
     for whole, part in zip((predicted, probability, spread), confidence, strict=True):
         whole[canvas.open] = part
@@ -138,10 +139,13 @@ def review(reader: Reader, request: Request, canvas: Canvas) -> None:
     _remask(request, canvas, best, None)
 
 
-def _looked(reader: Reader, request: Request, canvas: Canvas, progress: Progress) -> tuple[Confidence, Tensor | None]:
+def _looked(
+    reader: Reader, request: Request, canvas: Canvas, progress: Progress, *, everything: bool
+) -> tuple[Confidence, Tensor | None]:
     """What a pass says of the open positions [R], and what it now says of committed ones (see `_predicted`).
 
-    Entropies are 0 where nothing asks for them. Where a card needs no scores for that, it makes none.
+    Guesses that may not be made are exchanged: all of them where `everything` is to be committed. Entropies are 0 where
+    nothing asks for them. Where a card needs no scores for that, it makes none.
     """
     policy, remasker = request.policy, request.remasker
     # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
@@ -158,7 +162,18 @@ def _looked(reader: Reader, request: Request, canvas: Canvas, progress: Progress
     if remasker is not None and remasker.forbidden:
         scores = _without(scores, canvas, remasker.forbidden)
     scores = _penalised(request, canvas, scores)
-    tokens, sure = choose(scores, temperature, request.seeds(places, draw=request.forwards))  # [R] each
+    seeds = request.seeds(places, draw=request.forwards)
+    tokens, sure = choose(scores, temperature, seeds)  # [R] each
+    if remasker is not None and remasker.guard is not None:
+        wrong = remasker.guard.exchange(
+            request.written,
+            canvas,
+            scores,
+            (tokens, sure),
+            lambda scores, number: choose(scores, temperature, seeds[number : number + 1]),
+            everywhere=everything,
+        )
+        remasker.forbidden.update(wrong)
     wanted = policy.commit is Commit.ENTROPY or progress.stability is not None
     return Confidence(tokens, sure, entropy(scores) if wanted else torch.zeros_like(sure)).on_cpu(), now
 
@@ -231,6 +246,22 @@ def _corrected(reader: Reader, request: Request, canvas: Canvas, enough: Enough,
             request.doubter.wrong += wrong.tolist()
         return False
     progress.extend()
+    return True
+
+
+def _ended_early(request: Request, canvas: Canvas, enough: Enough, progress: Progress) -> bool:
+    """Take back the hole's end where it is too early, and what stands behind it; whether the canvas has to go on."""
+    remasker, run = request.remasker, canvas.leading_run()
+    if remasker is None or remasker.guard is None or progress.step >= progress.limit or not run:
+        return False
+    if request.policy.verifies or request.budget.spent(len(request.written)) is not None or not enough(run):
+        return False
+    place = next(n for n in range(len(run)) if enough(run[: n + 1]))
+    found = remasker.guard.too_early(request.written, canvas, place)
+    if found is None or not _take_back(request, canvas, found):
+        return False
+    remasker.removals += len(found.remask)
+    progress.extend(len(found.remask))
     return True
 
 

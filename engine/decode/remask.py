@@ -16,6 +16,7 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from remask.engine.decode.canvas import Canvas
+    from remask.engine.decode.guard import Guard
     from remask.engine.judge.corrector import Corrector
 
 
@@ -83,13 +84,15 @@ class Falling:
 class Remasker:
     """One hole's judges, and what they forbade in the canvas at hand: (position, token) pairs.
 
-    `judge` reads the text; `falling` and the corrector head judge by probabilities, where they are set.
+    `judge` reads the text; `falling` and the corrector head judge by probabilities, where they are set; `guard` keeps
+    wrong guesses from being committed.
     """
 
     judge: Judge | None
     decode: Callable[[list[int]], str]
     falling: Falling | None = None
     corrector: Corrector | None = None
+    guard: Guard | None = None
     forbidden: set[tuple[int, int]] = field(default_factory=set)
     taken: set[tuple[int, int]] = field(default_factory=set)
     removals: int = 0
@@ -99,6 +102,8 @@ class Remasker:
         """A new canvas."""
         self.forbidden.clear()
         self.taken.clear()
+        if self.guard is not None:
+            self.guard.early.clear()
 
     def find(self, written: Sequence[int], filled: Sequence[int], canvas: Canvas) -> Finding | None:
         """Judge the canvas with its holes filled as in `filled`; forbid what may not be guessed again.
@@ -151,6 +156,11 @@ class Remasker:
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """The text of each token where they stand; a character split over tokens belongs to the last of them."""
-        texts = [self.decode(list(tokens[: i + 1])) for i in range(len(tokens))]
-        before = ["", *texts[:-1]]
-        return [text[len(b) :] for text, b in zip(texts, before, strict=True)]
+        return pieces(self.decode, tokens)
+
+
+def pieces(decode: Callable[[list[int]], str], tokens: Sequence[int]) -> list[str]:
+    """See `Remasker.pieces`."""
+    texts = [decode(list(tokens[: i + 1])) for i in range(len(tokens))]
+    before = ["", *texts[:-1]]
+    return [text[len(b) :] for text, b in zip(texts, before, strict=True)]

@@ -18,6 +18,7 @@ from remask.engine.api import Engine
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.denoise import go_on
 from remask.engine.decode.events import Remasked
+from remask.engine.decode.guard import Guard
 from remask.engine.decode.policy import Policy, Remask
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import Reader
@@ -230,8 +231,11 @@ def _remasker(engine: Engine, task: Task, way: Way) -> Remasker:
     grammar, wanted = grammar_for_language(task.language), way.policy.judges
     assert grammar is not None, "the task was made with one"
     readers: list[CanvasJudge] = []
+    guard = None
     if Remask.PARSER in wanted:
-        readers.append(Blame(grammar, task.prefix, task.suffix, closed=way.closed))
+        blame = Blame(grammar, task.prefix, task.suffix, closed=way.closed)
+        readers.append(blame)
+        guard = Guard(blame, engine.model.decode)
     if Remask.NAMES in wanted:
         readers.append(NamesBlame(NamesJudge(grammar, task.prefix, task.suffix)))
     return Remasker(
@@ -239,6 +243,7 @@ def _remasker(engine: Engine, task: Task, way: Way) -> Remasker:
         engine.model.decode,
         Falling(way.policy.doubt, way.policy.fall) if Remask.CONFIDENCE in wanted else None,
         engine.corrector if Remask.CORRECTOR in wanted else None,
+        guard,
     )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from remask.contract.messages import CompletionRequest, CompletionResult, Reason
 from remask.engine.api import Engine
 from remask.engine.decode.events import Denoised, Remasked
+from remask.engine.decode.guard import Ends, Syntax
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.remask import Finding, Judge, Remasker
@@ -20,11 +22,13 @@ from remask.engine.decode.search.found import Found
 from remask.engine.decode.stop import StopRules
 from remask.engine.decode.trace import Trace
 from remask.engine.judge.finish import finish
+from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge
 from remask.engine.models.model import Model
-from remask.grammars import Grammar
 
 Clock = Callable[[], float]
+T = TypeVar("T")
+Clocked = Callable[[Callable[[], T]], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +94,61 @@ class WatchedEngine(Engine):
         )
 
     def _remasker(
-        self, grammar: Grammar | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None
+        self, gate: Gate | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None, rules: StopRules
     ) -> Remasker | None:
         started = self._clock()
-        remasker = super()._remasker(grammar, request, policy, names)
+        remasker = super()._remasker(gate, request, policy, names, rules)
         if remasker is not None and remasker.judge is not None:
             self._setup += self._clock() - started
-            remasker.judge = _Clocked(remasker.judge, self)
+            remasker.judge = _Clocked(remasker.judge, self.clocked)
+        if remasker is not None and remasker.guard is not None:
+            guard = remasker.guard
+            guard.syntax = _ClockedSyntax(guard.syntax, self.clocked)
+            guard.ends = None if guard.ends is None else _ClockedEnds(guard.ends, self.clocked)
         return remasker
 
-    def clocked(self, judge: Judge, written: str, pieces: Sequence[str], committed: Sequence[bool]) -> Finding | None:
+    def clocked(self, judge: Callable[[], T]) -> T:
         """What the judge says, its time noted."""
         started = self._clock()
-        found = judge.check(written, pieces, committed)
+        found = judge()
         self._judging += self._clock() - started
         return found
 
 
+@dataclass(frozen=True, slots=True)
 class _Clocked:
     """A judge whose time is noted by the engine."""
 
-    def __init__(self, judge: Judge, engine: WatchedEngine) -> None:
-        self._judge = judge
-        self._engine = engine
+    judge: Judge
+    clocked: Clocked[Finding | None]
 
     def check(self, written: str, pieces: Sequence[str], committed: Sequence[bool]) -> Finding | None:
         """See `Judge`."""
-        return self._engine.clocked(self._judge, written, pieces, committed)
+        return self.clocked(lambda: self.judge.check(written, pieces, committed))
+
+
+@dataclass(frozen=True, slots=True)
+class _ClockedSyntax:
+    """The same for guesses."""
+
+    syntax: Syntax
+    clocked: Clocked[int | None]
+
+    def breaks(self, written: str, pieces: Sequence[str]) -> int | None:
+        """See `Syntax`."""
+        return self.clocked(lambda: self.syntax.breaks(written, pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class _ClockedEnds:
+    """The same for ends."""
+
+    ends: Ends
+    clocked: Clocked[str]
+
+    def objection(self, text: str, reason: Reason) -> str:
+        """See `Ends`."""
+        return self.clocked(lambda: self.ends.objection(text, reason))
 
 
 class _WatchedDecoder(Decoder):

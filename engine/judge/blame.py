@@ -62,18 +62,30 @@ class Blame:
         """Judge a canvas behind `written`: the text of each position, and whether it is committed. None: it holds."""
         if not self.trusted or not any(committed):
             return None
+        place = self._place(written, pieces)
+        if place is None:
+            return None
+        if place < len(pieces):
+            return self._blamed(place, pieces, committed, len(written))
+        start = self._window.cursor + len(written)
+        text = self._window.text(written)[:start] + "".join(pieces)
+        return self._unclosed(text, start, pieces, committed, len(written))
+
+    def breaks(self, written: str, pieces: Sequence[str]) -> int | None:
+        """The position at which the text breaks, whatever is committed; None where it holds up to the end."""
+        place = self._place(written, pieces) if self.trusted else None
+        return None if place == len(pieces) else place
+
+    def _place(self, written: str, pieces: Sequence[str]) -> int | None:
+        """The position of the first true error, `len(pieces)` for one behind the canvas, None for none in it."""
         at = self._broken(written + "".join(pieces))
         if at is None:
             return None
         start = self._window.cursor + len(written)
-        text = self._window.text(written)[:start] + "".join(pieces)
-        ends = _ends(byte_count(text[:start]), pieces)
-        if at < byte_count(text[:start]):
+        ends = _ends(byte_count(self._window.text(written)[:start]), pieces)
+        if at < ends[0] - byte_count(pieces[0]):
             return None  # what was there before is not the canvas's fault
-        if at >= ends[-1]:
-            return self._unclosed(text, start, pieces, committed, len(written))
-        place = next(i for i, end in enumerate(ends) if at < end)
-        return self._blamed(place, pieces, committed, len(written))
+        return next((i for i, end in enumerate(ends) if at < end), len(pieces))
 
     def _broken(self, draft: str) -> int | None:
         """The byte at which the window breaks with `draft` in it, or None; one too long to be judged holds."""

@@ -53,6 +53,7 @@ class Gate:
         self.prefix = prefix
         self.suffix = suffix
         self.deadline_ms = deadline_ms
+        self._known: dict[str, str] = {}
         _ = grammar.language
 
     def check(self, draft: str, *, stopped: bool = False) -> Verdict:
@@ -79,8 +80,20 @@ class Gate:
             return Verdict("", Reason.DEADLINE if late else Reason.SYNTAX, f"The draft has {why}.", _since(start))
         return Verdict(draft[:kept], Reason.CUT, f"Cut after {kept} characters: the draft has {why}.", _since(start))
 
+    def objection(self, draft: str) -> str:
+        """What speaks against showing all of `draft`, which is whole, in a few words; empty if nothing does.
+
+        It is remembered, so that `check` of the same draft costs nothing more.
+        """
+        if draft not in self._known:
+            self._known[draft] = self._judged(draft)
+        return self._known[draft]
+
     def _objection(self, draft: str, *, cut: bool = False, stopped: bool = False) -> str:
-        """What speaks against a draft, in a few words; empty if it holds. A cut has to end with a whole statement."""
+        """`objection`, also to a cut, which has to end with a whole statement, and to what was stopped."""
+        return self._judged(draft, cut=cut, stopped=stopped) if cut or stopped else self.objection(draft)
+
+    def _judged(self, draft: str, *, cut: bool = False, stopped: bool = False) -> str:
         if not draft:
             return ""
         if _FOREIGN.search(draft):

@@ -49,6 +49,14 @@ def test_a_beginning_of_a_program_holds_while_more_may_follow(draft):
     assert judge(draft)[0] is None
 
 
+def test_the_place_of_a_break_is_told_whatever_is_committed():
+    pieces = pieces_of("total = (1, 2)) + 3")
+    blame = Blame(PYTHON, PREFIX, SUFFIX, closed=False)
+    assert pieces[blame.breaks("", pieces)] == ")"
+    assert blame.breaks("", pieces[:-4]) is None
+    assert Blame(PYTHON, PREFIX, SUFFIX, closed=True).breaks("", pieces_of("total = (1")) is None  # broken behind it
+
+
 def test_a_guess_in_the_blamed_window_is_forbidden_and_nothing_is_taken_back():
     draft = "for s in shapes: total += s s * 2"
     number = len(pieces_of("for s in shapes: total += s s")) - 1
