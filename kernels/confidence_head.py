@@ -1,6 +1,7 @@
 """Confidence fused with the output projection: logits = hidden @ head.T are made tile by tile and never reach memory.
 
-The vocabulary is cut into parts, each a program; their running values are merged as tiles are (see `confidence`).
+The vocabulary is cut into parts, each a program; their running values are merged as tiles are (see `confidence`). The
+head may be 8-bit rows with a scale each (see `scaled_product`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from remask.kernels.precision import wide
 PARTS = 64  # programs a block of rows: enough to fill a card when a canvas is all there is
 
 
-def reference_confidence_head(hidden: Tensor, head: Tensor, forbidden: Tensor) -> Confidence:
-    """[rows, width] and [vocabulary, width], by way of the logits in float32."""
-    return reference_confidence(wide(hidden) @ wide(head).T, forbidden)
+def reference_confidence_head(
+    hidden: Tensor, head: Tensor, forbidden: Tensor, scale: Tensor | None = None
+) -> Confidence:
+    """[rows, width] and [vocabulary, width] times scale [vocabulary], by way of the logits in float32."""
+    logits = wide(hidden) @ head.to(wide(hidden).dtype).T
+    return reference_confidence(logits if scale is None else logits * scale, forbidden)
 
 
 @triton.jit
@@ -27,6 +31,7 @@ def _confidence_head_kernel(
     hidden_row_stride,
     head_ptr,
     head_row_stride,
+    scale_ptr,
     forbidden_ptr,
     values_ptr,  # [4, parts, rows]
     values_stride,
@@ -35,6 +40,7 @@ def _confidence_head_kernel(
     n_vocab,
     width,
     tiles_each,
+    HAS_SCALE: tl.constexpr,
     N_FORBIDDEN: tl.constexpr,
     N_VOCAB: tl.constexpr,  # above every token
     BLOCK_M: tl.constexpr,
@@ -67,8 +73,10 @@ def _confidence_head_kernel(
                 other=0.0,
             )
             if WIDEN:
-                h, w = h.to(tl.float32), w.to(tl.float32)
-            x = tl.dot(h, w, x, input_precision="ieee")  # tf32 would change the top token
+                h = h.to(tl.float32)
+            x = tl.dot(h, w.to(h.dtype), x, input_precision="ieee")  # tf32 would change the top token
+        if HAS_SCALE:
+            x = x * tl.load(scale_ptr + columns, mask=columns < n_vocab, other=0.0)[None, :]
         x = _forbid(x, columns, forbidden_ptr, N_FORBIDDEN, n_vocab)
         top, second, token, total, weighted = _update(x, columns, top, second, token, total, weighted, N_VOCAB)
     at = values_ptr + part.to(tl.int64) * n_rows + rows
@@ -80,12 +88,19 @@ def _confidence_head_kernel(
 
 
 def confidence_head(
-    hidden: Tensor, head: Tensor, forbidden: Tensor, *, block_n: int = 128, block_k: int = 64, parts: int = PARTS
+    hidden: Tensor,
+    head: Tensor,
+    forbidden: Tensor,
+    scale: Tensor | None = None,
+    *,
+    block_n: int = 128,
+    block_k: int = 64,
+    parts: int = PARTS,
 ) -> Confidence:
     """`reference_confidence_head` for normed hidden states [rows, width], without logits in memory."""
     assert hidden.ndim == 2
     assert hidden.stride(1) == head.stride(1) == 1
-    assert hidden.dtype == head.dtype
+    assert hidden.dtype == head.dtype if scale is None else scale.shape == head.shape[:1]
     rows, vocab = len(hidden), len(head)
     block_m = min(64, max(16, triton.next_power_of_2(max(rows, 1))))
     tiles = triton.cdiv(vocab, block_n)
@@ -99,6 +114,7 @@ def confidence_head(
             hidden.stride(0),
             head,
             head.stride(0),
+            hidden if scale is None else scale,
             forbidden,
             values,
             values.stride(0),
@@ -107,6 +123,7 @@ def confidence_head(
             vocab,
             hidden.shape[1],
             each,
+            HAS_SCALE=scale is not None,
             N_FORBIDDEN=len(forbidden),
             N_VOCAB=triton.next_power_of_2(vocab + 1),
             BLOCK_M=block_m,

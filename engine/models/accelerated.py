@@ -18,6 +18,7 @@ from torch.nn import functional as F  # noqa: N812 - the field's name for it
 from remask.contract.errors import RemaskError
 from remask.engine.models.inputs import Inputs
 from remask.engine.models.kv import KVCache
+from remask.engine.models.matrix import Matrix, Rows, picked, product
 from remask.engine.models.paged import PagedCache, PagePool
 from remask.engine.models.spec import Shape
 from remask.engine.models.static_pass import StaticPasses
@@ -51,12 +52,13 @@ class AcceleratedTransformer(Transformer):
     """
 
     def __init__(self, shape: Shape, weights: Mapping[str, Tensor]) -> None:
-        from remask.kernels import attention, confidence_head, rms_norm, rotary
+        from remask.kernels import attention, confidence_head, rms_norm, rotary, scaled_product
 
         super().__init__(shape, weights)
+        self._scaled_product, self._few = scaled_product.scaled_product, scaled_product.MOST_ROWS
         self._attention, self._rms_norm, self._rotary = attention, rms_norm.rms_norm, rotary.rotary
         self._confidence = confidence_head.confidence_head
-        self._pool = PagePool(shape, dtype=self.dtype, device=self.device)
+        self._pool = PagePool(shape, dtype=self.activations, device=self.device)
         self._static = StaticPasses(self._pool, self._run, shape.max_positions)
         self._works = True
 
@@ -106,7 +108,8 @@ class AcceleratedTransformer(Transformer):
         if self._works:
             try:
                 normed = self._rms_norm(hidden.contiguous(), self._final_norm, self.shape.norm_eps)
-                return Confidence(*self._confidence(normed, self._head, never)[:3])
+                head, scale = self._head if isinstance(self._head, Rows) else (self._head, None)
+                return Confidence(*self._confidence(normed, head, never, scale)[:3])
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
@@ -117,6 +120,12 @@ class AcceleratedTransformer(Transformer):
         """Whether the kernels work, and which sizes of passes are captured (see `Size`), as plain JSON values."""
         return {"works": self._works, "captures": self._static.usable, "captured": self._static.captured()}
 
+    def _product(self, x: Tensor, matrix: Matrix, bias: Tensor | None = None) -> Tensor:
+        """As `Transformer._product`; 8-bit rows are widened in the tile where few tokens are multiplied with them."""
+        if isinstance(matrix, Rows) and self._works and len(x) <= self._few:
+            return self._scaled_product(x, *matrix, bias)
+        return product(x, matrix, bias)
+
     def _give_up(self, error: Exception) -> None:
         logger.warning("Remask's own kernels fail on %s (%s); torch's are used from now on.", self.device, error)
         self._works = False
@@ -124,18 +133,18 @@ class AcceleratedTransformer(Transformer):
     def _run(self, inputs: Inputs, taps: Taps | None = None) -> Tensor:
         """All layers over inputs on the device; hidden states [T, width]. Waits for nothing: it may be captured."""
         eps = self.shape.norm_eps
-        x = self._embedding[inputs.tokens]  # [T, width]
+        x = picked(self._embedding, inputs.tokens, self.activations)  # [T, width]
         room = x.new_zeros(len(x), self.shape.heads, self.shape.head_dim)  # the padding's rows stay zero
         for index, layer in enumerate(self._layers):
             x += self._mixed(self._rms_norm(x, layer.attention_norm, eps), layer, index, inputs, room)
-            gate, up = F.linear(self._rms_norm(x, layer.mlp_norm, eps), layer.gate_up).chunk(2, dim=-1)
-            x += F.linear(F.silu(gate).mul_(up), layer.down)
+            gate, up = self._product(self._rms_norm(x, layer.mlp_norm, eps), layer.gate_up).chunk(2, dim=-1)
+            x += self._product(F.silu(gate).mul_(up), layer.down)
             self._behind(index, x, taps)
         return x
 
     def _mixed(self, x: Tensor, layer: Layer, index: int, inputs: Inputs, room: Tensor) -> Tensor:
         s, count = self.shape, len(x)
-        qkv = F.linear(x, layer.qkv, layer.qkv_bias).view(count, -1, s.head_dim)
+        qkv = self._product(x, layer.qkv, layer.qkv_bias).view(count, -1, s.head_dim)
         norms = None if layer.q_norm is None or layer.k_norm is None else (layer.q_norm, layer.k_norm)
         key_pages, value_pages = self._pool.buffer[:, index]  # [pages, PAGE, kv_heads, head_dim] each
         keys, values = key_pages.flatten(0, 1), value_pages.flatten(0, 1)
@@ -155,4 +164,4 @@ class AcceleratedTransformer(Transformer):
             longest=inputs.longest,
             out=room,
         )
-        return F.linear(mixed.view(count, -1), layer.o, layer.o_bias)
+        return self._product(mixed.view(count, -1), layer.o, layer.o_bias)

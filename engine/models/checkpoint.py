@@ -18,13 +18,14 @@ from torch import Tensor
 
 from remask.contract.errors import ModelError
 from remask.engine.models.lowrank import LowRank, merged_rows
+from remask.engine.models.matrix import EIGHT_BITS, LARGEST
 from remask.engine.models.shards import checksums, open_shard, shards_of, verify
 from remask.engine.models.spec import Shape
 
 HEAD = "lm_head.weight"
 STORED = {torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8}
 ALIGNMENT = 64  # elements; every view starts on a cache line
-MERGED_STEPS = 125  # not 127: on the very steps that int8 rows come from, rounding would undo a small update
+MERGED_STEPS = LARGEST | {torch.int8: 125}  # not 127: on the steps that int8 rows come from, rounding undoes updates
 CHUNK_ROWS = 512  # rows dequantised at a time: bounds the float32 copy that a narrower result needs
 
 
@@ -51,9 +52,10 @@ def read_weights(
 ) -> dict[str, Tensor]:
     """All tensors that `shape` needs, in `dtype` on `device`.
 
-    An int8 matrix [out, in] with float32 `<name>_scale` [out] stands for int8 * scale[:, None]. With `dtype` int8
-    matrices stay (or become, rounded) such pairs and all else is float32. `updates` are added to the matrices they
-    name. Raises ModelError for missing, damaged, superfluous or misshapen tensors; nothing is kept then.
+    An int8 matrix [out, in] with float32 `<name>_scale` [out] stands for int8 * scale[:, None]. With `dtype` int8 or
+    float8_e4m3fn matrices stay (or become, rounded) such pairs, and all else is of the dtype that is computed in:
+    float32 on a processor, bfloat16 on a card. `updates` are added to the matrices they name. Raises ModelError for
+    missing, damaged, superfluous or misshapen tensors; nothing is kept then.
     """
     shards = shards_of(folder)
     weights = _allocate_all(_stored_tensors(shards, shape), dtype, device)
@@ -148,12 +150,14 @@ def _refuse_foreign_scales(path: Path, names: list[str]) -> None:
 
 
 def _allocate_all(shapes: Mapping[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
-    if dtype != torch.int8:
+    if dtype not in EIGHT_BITS:
         return _allocate(shapes, dtype, device)
     matrices: dict[str, tuple[int, ...]] = {name: shape for name, shape in shapes.items() if len(shape) == 2}
     rest = {name: shape for name, shape in shapes.items() if name not in matrices}
-    rest |= {f"{name}_scale": shape[:1] for name, shape in matrices.items()}
-    return _allocate(matrices, torch.int8, device) | _allocate(rest, torch.float32, device)
+    scales = {f"{name}_scale": shape[:1] for name, shape in matrices.items()}
+    computed = torch.float32 if device.type == "cpu" else torch.bfloat16
+    parts = ((matrices, dtype), (rest, computed), (scales, torch.float32))
+    return {name: tensor for some, kind in parts for name, tensor in _allocate(some, kind, device).items()}
 
 
 def _allocate(shapes: Mapping[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
@@ -182,8 +186,10 @@ def _read_tensor(
     if updates:
         _merge(stored, scale, updates, target, target_scale)
     elif target_scale is not None:
-        rows, scale = quantise(stored) if scale is None else (stored, scale)
-        target.copy_(rows)
+        if scale is None or target.dtype != torch.int8:
+            floats = stored if scale is None else stored.float() * scale[:, None]
+            stored, scale = quantise(floats, dtype=target.dtype)
+        target.copy_(stored)
         target_scale.copy_(scale)
     elif scale is None:
         target.copy_(stored)
@@ -215,16 +221,18 @@ def _merge(
         if target_scale is None:
             target[chunk] = rows
         else:
-            target[chunk], target_scale[chunk] = quantise(rows, MERGED_STEPS)
+            merged, target_scale[chunk] = quantise(rows, MERGED_STEPS[target.dtype], target.dtype)
+            target[chunk].copy_(merged)
 
 
-def quantise(matrix: Tensor, steps: int = 127) -> tuple[Tensor, Tensor]:
-    """The int8 rows and their scales [out] that come nearest to a floating-point matrix [out, in].
+def quantise(matrix: Tensor, steps: float = 0, dtype: torch.dtype = torch.int8) -> tuple[Tensor, Tensor]:
+    """The int8 or float8 rows and their scales [out] that come nearest to a floating-point matrix [out, in].
 
-    `steps` to the largest value of a row, 127 at most.
+    steps: what the largest value of a row becomes; as much as the dtype holds where it is 0.
     """
-    scale = (matrix.float().abs().amax(dim=1) / steps).clamp_min_(torch.finfo(torch.float32).tiny)
-    return (matrix.float() / scale[:, None]).round_().to(torch.int8), scale
+    scale = (matrix.float().abs().amax(dim=1) / (steps or LARGEST[dtype])).clamp_min_(torch.finfo(torch.float32).tiny)
+    values = matrix.float() / scale[:, None]
+    return (values.round_() if dtype == torch.int8 else values).to(dtype), scale
 
 
 def dequantise(rows: Tensor, scale: Tensor, target: Tensor) -> None:

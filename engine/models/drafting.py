@@ -16,9 +16,11 @@ from torch.nn import functional as F  # noqa: N812 - the field's name for it
 from remask.contract.errors import InputError
 from remask.engine.models.checkpoint import HEAD
 from remask.engine.models.draft_head import FILE, advance, read_head, readout, rms, take_in
+from remask.engine.models.matrix import Matrix, Rows, matrix_of, picked, values_of
 from remask.engine.models.native_draft import CHOICES, NativeDraft
 from remask.engine.models.shards import checksums, verify
 from remask.engine.models.spec import Shape
+from remask.engine.models.transfer import together
 
 Places = Callable[[Tensor, int, int, float], tuple[list[list[int]], list[list[float]]]]
 """From a state, its token, the most places and how sure: the best tokens at each place, and their chances."""
@@ -40,19 +42,21 @@ class Guess:
 class DraftHead:
     """A head over the weights that it was made for; `weights` as `read_weights` gives them, in any precision.
 
-    On a CPU whose model is int8 the head's matrices are, too, and C drafts; else they are in the model's dtype.
+    On a CPU whose model is int8 the head's matrices are, too, and C drafts; else they are in the dtype that the model
+    computes in.
     """
 
     def __init__(self, tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-        embedding = weights["model.embed_tokens.weight"]
-        head = HEAD if HEAD in weights else "model.embed_tokens.weight"
-        self.tokens = tensors["tokens"].to(embedding.device)  # [listed]
-        rows = weights[head][self.tokens]
-        if embedding.dtype == torch.int8:
-            scale = weights["model.embed_tokens.weight_scale"]
-            self._places: Places = NativeDraft(tensors, embedding, scale, rows, weights[f"{head}_scale"][self.tokens])
+        embedding = matrix_of(weights, "model.embed_tokens.weight")
+        head = matrix_of(weights, HEAD) if HEAD in weights else embedding
+        device = values_of(embedding).device
+        self.tokens = tensors["tokens"].to(device)  # [listed]
+        if isinstance(embedding, Rows) and isinstance(head, Rows) and device.type == "cpu":
+            rows, scale = head.values[self.tokens], head.scale[self.tokens]
+            self._places: Places = NativeDraft(tensors, *embedding, rows, scale)
         else:
-            self._places = TorchDraft(tensors, embedding, rows)
+            dtype = weights["model.norm.weight"].dtype if isinstance(embedding, Rows) else embedding.dtype
+            self._places = TorchDraft(tensors, embedding, picked(head, self.tokens, dtype))
 
     @classmethod
     def load(cls, path: Path, shape: Shape, weights: Mapping[str, Tensor]) -> DraftHead:
@@ -79,26 +83,27 @@ class DraftHead:
 
 
 class TorchDraft:
-    """A head's work in torch, on any device: matrices in the dtype of `embedding` [vocab, width] and `rows`."""
+    """A head's work in torch, on any device, in the dtype of `rows` [listed, width]; embedding [vocab, width]."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], embedding: Tensor, rows: Tensor) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor], embedding: Matrix, rows: Tensor) -> None:
         self._embedding, self._rows = embedding, rows
-        self._tokens = tensors["tokens"].to(embedding.device)
-        self._weights = {n: t.to(embedding.device, embedding.dtype) for n, t in tensors.items() if n != "tokens"}
+        self._tokens = tensors["tokens"].to(rows.device)
+        self._weights = {n: t.to(rows.device, rows.dtype) for n, t in tensors.items() if n != "tokens"}
 
     def __call__(self, hidden: Tensor, token: int, size: int, sure: float) -> tuple[list[list[int]], list[list[float]]]:
         """See `NativeDraft`."""
         state, chance = rms(hidden.float()), 1.0
         tokens: list[list[int]] = []
         chances: list[list[float]] = []
-        dtype = self._embedding.dtype
+        dtype = self._rows.dtype
         while len(tokens) < size and chance >= sure:
-            taken = take_in(self._embedding[token], self._weights)
+            taken = take_in(picked(self._embedding, torch.tensor(token), dtype), self._weights)
             state = advance(state.to(dtype), taken, self._weights).float()
             scores = F.linear(readout(state, self._weights).to(dtype), self._rows).float()
             best, places = scores.topk(min(CHOICES, len(scores)))
-            chances.append((best - torch.logsumexp(scores, 0)).exp().tolist())
-            tokens.append(self._tokens[places].tolist())
+            likely, found = together((best - torch.logsumexp(scores, 0)).exp(), self._tokens[places])
+            chances.append(likely.tolist())
+            tokens.append(found.tolist())
             token, chance = tokens[-1][0], chance * chances[-1][0]
         return tokens, chances
 

@@ -19,13 +19,15 @@ from remask.engine.models.choice import find_adapter, find_model
 from remask.engine.models.drafting import DraftHead, find_draft_head
 from remask.engine.models.families import read_spec
 from remask.engine.models.gemma import load_gemma
+from remask.engine.models.matrix import EIGHT_BITS, FP8
 from remask.engine.models.native import NativeTransformer, native_library
 from remask.engine.models.processor import has_bfloat16, set_threads
 from remask.engine.models.shards import fingerprint, holds_int8
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.models.transformer import Transformer
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8, "fp8": FP8}
+FP8_FROM = (8, 9)  # compute capability that knows 8-bit floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ class Model:
         transformer: Transformer
         head: DraftHead | None = None
         if spec.regime is Regime.UNIFORM:
-            if precision == torch.int8:
-                raise InputError("This checkpoint does not run in int8.", advice="Use bfloat16, or leave it out.")
+            if precision in EIGHT_BITS:
+                raise InputError(f"This checkpoint does not run in {dtype}.", advice="Use bfloat16, or leave it out.")
             if adapters:
                 raise InputError("Remask merges no adapters into checkpoints of this family.")
             transformer = load_gemma(folder, dtype=precision, device=where)
@@ -116,13 +118,28 @@ def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
 
     Int8 rows stay so under `auto` where the C pass is at hand: see `Model.load`.
     """
-    if wanted == "int8" and not (device.type == "cpu" and native_library() is not None):
-        raise InputError(
-            "The precision int8 needs a CPU with integer dot products and a C compiler.",
-            advice="Install gcc or clang, or use auto.",
-        )
+    if wanted in ("int8", "fp8"):
+        _refuse_eight_bits(wanted, device)
     if wanted in DTYPES:
         return DTYPES[wanted]
     if wanted != "auto":
         raise InputError(f"The precision is one of auto, {', '.join(DTYPES)}, not {wanted!r}.")
     return torch.bfloat16 if device.type == "cuda" or has_bfloat16() else torch.float32
+
+
+def _refuse_eight_bits(wanted: str, device: torch.device) -> None:
+    """Raise InputError where weights of 8 bits do not run."""
+    if device.type == "cuda" and not kernels_run(device):
+        raise InputError(
+            f"The precision {wanted} needs Remask's own kernels, which do not run on {device}.",
+            advice="Install remask[gpu] where the card is of compute capability 8.0 or newer, or use auto.",
+        )
+    if wanted == "fp8" and not (device.type == "cuda" and torch.cuda.get_device_capability(device) >= FP8_FROM):
+        raise InputError(
+            "The precision fp8 needs a card of compute capability 8.9 or newer.", advice="Use int8, or auto."
+        )
+    if device.type != "cuda" and native_library() is None:
+        raise InputError(
+            "The precision int8 needs a CPU with integer dot products and a C compiler, or a card.",
+            advice="Install gcc or clang, or use auto.",
+        )

@@ -6,9 +6,10 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from remask.kernels import attention, confidence, confidence_head, rms_norm, rotary
+from remask.kernels import attention, confidence, confidence_head, rms_norm, rotary, scaled_product
 
 TARGET = GPUTarget("cuda", 90, 32)
+SHARED = 227 * 1024  # bytes that a block of a Hopper card may take
 FLOAT, INT, LONG = "*fp32", "*i32", "*i64"
 
 
@@ -21,11 +22,20 @@ def kernels(dtype):
         [x, "i32", LONG, FLOAT, "i32", INT, "i32"],
         {"N_FORBIDDEN": 3, "N_VOCAB": 65536, "BLOCK_SIZE": 4096},
     )
-    yield (
-        confidence_head._confidence_head_kernel,
-        [x, "i32", x, "i32", LONG, FLOAT, "i32", INT, "i32", "i32", "i32", "i32"],
-        {"N_FORBIDDEN": 3, "N_VOCAB": 65536, "BLOCK_M": 16, "BLOCK_N": 128, "BLOCK_K": 64, "WIDEN": False},
-    )
+    few = {"N_FORBIDDEN": 3, "N_VOCAB": 65536, "BLOCK_M": 16, "BLOCK_N": 128, "BLOCK_K": 64, "WIDEN": False}
+    eight_bits = ("*i8", "*fp8e4nv") if dtype == "bf16" else ()  # what a card computes in beside them
+    for head in (x, *eight_bits):
+        yield (
+            confidence_head._confidence_head_kernel,
+            [x, "i32", head, "i32", FLOAT, LONG, FLOAT, "i32", INT, "i32", "i32", "i32", "i32"],
+            few | {"HAS_SCALE": head != x},
+        )
+    for rows, tokens, out in ((r, *more) for r in eight_bits for more in ((16, x), (128, FLOAT))):
+        yield (
+            scaled_product._scaled_product_kernel,
+            [x, "i32", rows, "i32", FLOAT, x, out, "i32", "i32", "i32", "i32"],
+            {"HAS_BIAS": True, "BLOCK_M": tokens, "BLOCK_N": 64, "BLOCK_K": 128, "WIDEN": False},
+        )
     yield (
         rotary._rotary_kernel,
         [x, "i32", LONG, FLOAT, x, x, x, x, x, "i32", "i32", LONG, "i32", "fp32"],
@@ -51,6 +61,7 @@ def main():
             binary = triton.compile(source, target=TARGET)
             print(kernel.__name__, dtype, len(binary.asm["cubin"]))
             assert "sm_90" in binary.asm["ptx"]
+            assert binary.metadata.shared <= SHARED, (kernel.__name__, binary.metadata.shared)
 
 
 if __name__ == "__main__":

@@ -11,4 +11,4 @@ def test_for_a_hopper_card_without_one(tmp_path):
     program = [sys.executable, str(Path(__file__).parent / "compile_all.py")]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 6 + 5
+    assert len(done.stdout.splitlines()) == 12 + 5

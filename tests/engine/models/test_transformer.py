@@ -7,7 +7,8 @@ from tiny import MASK, SHAPE, random_weights
 
 from remask.contract.errors import ModelError
 from remask.engine.evaluation.plain_pass import PlainTransformer
-from remask.engine.models.transformer import Pass, Transformer, fused
+from remask.engine.models.matrix import fused
+from remask.engine.models.transformer import Pass, Transformer
 
 CPU = torch.device("cpu")
 
