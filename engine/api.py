@@ -48,8 +48,8 @@ from remask.engine.judge.packages import Packages
 from remask.engine.models.model import Model
 from remask.engine.models.spec import Layout, ModelSpec
 from remask.engine.prompt import Prompt, build_prompt
-from remask.engine.session import Session, Sessions
 from remask.engine.store import DiskStore
+from remask.engine.tiers import Tiers
 from remask.grammars import Grammar, GrammarError, grammar_for_language
 from remask.grammars.blocks import block_end, statement_end
 from remask.grammars.regions import completion_extent
@@ -86,10 +86,8 @@ class Engine:
     def __init__(self, model: Model, store: DiskStore | None = None, corrector: Corrector | None = None) -> None:
         self.model = model
         self.corrector = corrector
-        self.storage_warning: StorageError | None = None
         self._decoder = Decoder(model)
-        self._sessions = Sessions(model.transformer)
-        self._store = store
+        self._documents = Tiers(model.transformer, store)
         self._packages = Packages()
         self._unjudged: set[str] = set()  # languages whose grammar failed, each warned of once
 
@@ -107,9 +105,9 @@ class Engine:
         engine = cls(model, corrector=corrector_for(model, options.model, options.adapter, options.corrector))
         if options.cache:
             try:
-                engine._store = DiskStore(model.fingerprint)
+                engine._documents.store = DiskStore(model.fingerprint)
             except StorageError as error:
-                engine.storage_warning = error
+                engine._documents.warning = error
             if policy_named("default", model.spec).planned:
                 engine._decoder.calibrate()  # kept on disk: half a second once, where a keystroke cannot wait for it
         return engine
@@ -122,7 +120,7 @@ class Engine:
             "device": str(transformer.device),
             "dtype": str(transformer.dtype).removeprefix("torch."),
             "threads": torch.get_num_threads(),
-            "sessions": len(self._sessions),
+            "sessions": len(self._documents),
         }
 
     def complete(
@@ -157,10 +155,10 @@ class Engine:
         )
         budget = Budget(self._room(prompt, request), started + request.deadline_ms / 1000, cancelled)
         rules = stop_rules(grammar, request, self.model.spec)
-        session = self._open(request.document)
+        session = self._documents.open(request.document)
         names = self._names(grammar, request, thorough=trace is not None or not policy.verifies)
         guess = self.model.encode(request.draft)
-        hole = partial(Request, session, policy, budget, trace=trace, guess=guess, shelf=self._store)
+        hole = partial(Request, session, policy, budget, trace=trace, guess=guess, shelf=self._documents.store)
         judge = partial(self._remasker, gate, request, policy, names, rules)
         doubter = partial(self._doubter, request, policy)
         finisher = Finisher(gate, names, request.prefix, request.suffix)
@@ -172,7 +170,7 @@ class Engine:
                 break
             drawn = hole(temperature=TEMPERATURE, seed=seed, remasker=judge(), doubter=doubter())
             attempts += self._attempts(drawn, prompt, rules, finisher)
-        self._sessions.trim()
+        self._documents.trim()
         best, *others = distinct(attempts)[: request.candidates] or attempts[:1]
         first = attempts[0]
         return result(
@@ -283,31 +281,24 @@ class Engine:
     def close(self) -> None:
         """Put every session on disk, where there is a disk tier."""
         self._packages.close()
-        for document in self._sessions.documents():
-            self.save(document)
+        self._documents.save_all()
 
     def save(self, document: str) -> None:
         """Put a document's KV on disk, where there is a disk tier. A refusal is kept in `storage_warning`."""
-        if self._store is None or document not in self._sessions:
-            return
-        try:
-            self._store.save(document, self._sessions.open(document))
-        except StorageError as error:
-            self.storage_warning = error
+        self._documents.save(document)
 
     def forget(self, document: str) -> None:
         """Let go of a document's session."""
-        self._sessions.close(document)
+        self._documents.forget(document)
 
-    def _open(self, document: str) -> Session:
-        known = document in self._sessions
-        session = self._sessions.open(document)
-        if not known and self._store is not None:
-            try:
-                self._store.restore(document, session)
-            except StorageError as error:
-                self.storage_warning = error
-        return session
+    def leave(self, document: str) -> None:
+        """Let a document's session leave the device's memory, as where the budget of all is exceeded."""
+        self._documents.leave(document)
+
+    @property
+    def storage_warning(self) -> StorageError | None:
+        """What a disk refused last; nothing but the cache is lost by that."""
+        return self._documents.warning
 
 
 def stop_rules(grammar: Grammar | None, request: CompletionRequest, spec: ModelSpec) -> StopRules:

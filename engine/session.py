@@ -112,7 +112,12 @@ class Sessions:
         """Forget the document's session, if there is one."""
         self._by_document.pop(document, None)
 
-    def trim(self) -> None:
-        """Forget the least recently used while the budget is exceeded; the newest stays, however large it is."""
+    def trim(self) -> list[tuple[str, Session]]:
+        """Forget the least recently used while the budget is exceeded; the newest stays, however large it is.
+
+        Returns those that are forgotten, with their documents.
+        """
+        gone = []
         while self.nbytes > self._budget and len(self._by_document) > 1:
-            self._by_document.popitem(last=False)
+            gone.append(self._by_document.popitem(last=False))
+        return gone

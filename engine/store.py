@@ -90,13 +90,7 @@ class DiskStore:
         tensors = self.get(document)
         if tensors is None:
             return False
-        try:
-            if tensors["tokens"].shape != tensors["kv"].shape[3:4]:
-                raise ValueError("lengths differ")
-            session.cut_to([])  # before the memory that it may share with others is asked for
-            session.cache.restore(tensors["kv"])
-            session.tokens = list(tensors["tokens"].tolist())
-        except (ValueError, KeyError):
+        if not filled(session, tensors):
             self.drop(document)
             return False
         return True
@@ -136,6 +130,22 @@ class DiskStore:
 
     def _key(self, name: str) -> str:
         return hashlib.sha256(f"{self._fingerprint}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def filled(session: Session, tensors: Mapping[str, Tensor]) -> bool:
+    """Fill a session with kept `kv` and `tokens`, in place of what it holds; False where they are another model's.
+
+    Raises ModelError where memory is short; the session is empty then.
+    """
+    try:
+        if tensors["tokens"].shape != tensors["kv"].shape[3:4]:
+            raise ValueError("lengths differ")
+        session.cut_to([])  # before the memory that it may share with others is asked for
+        session.cache.restore(tensors["kv"])
+        session.tokens = list(tensors["tokens"].tolist())
+    except (ValueError, KeyError):
+        return False
+    return True
 
 
 @contextmanager
