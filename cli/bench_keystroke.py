@@ -1,4 +1,4 @@
-"""`remask bench keystroke`: a keystroke with a warm session, with one from disk, and with none."""
+"""`remask bench keystroke`: a keystroke with a warm session, with one from a lower tier, and with none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from remask.cli.options import engine_options, load_engine
+from remask.cli.options import engine_options, load_engine, refuse_files_with
 
 
 @click.command()
@@ -31,11 +31,13 @@ def keystroke(
     device: str,
     dtype: str,
 ) -> None:
-    """Time a keystroke at long contexts: warm, reopened from disk, and cold."""
+    """Time a keystroke at long contexts: warm, from host memory, reopened from disk, and cold."""
     from remask.engine.evaluation.keystroke import CONTEXTS, bench_keystroke, random_model, steps
     from remask.engine.evaluation.report import progress
     from remask.engine.evaluation.tables import keystroke_table
 
+    if shape:
+        refuse_files_with("--shape", **{"--model": model, "--adapter": adapter})
     contexts = contexts or CONTEXTS
     loaded = random_model(shape, device, dtype) if shape else load_engine(model, adapter, device, dtype, False).model
     with (

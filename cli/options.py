@@ -56,6 +56,19 @@ def engine_options(command: F) -> F:
     return command
 
 
+def refuse_files_with(option: str, **named: object) -> None:
+    """Raises InputError where a file or folder is named that `option` leaves no use for."""
+    from remask.contract.errors import InputError
+
+    context = click.get_current_context()
+    kept = {"--steer": STEERS, "--draft-head": DRAFT_HEAD, "--corrector": CORRECTOR}
+    given = named | {flag: context.meta.get(key) for flag, key in kept.items()}
+    if unused := next((flag for flag, value in given.items() if value), None):
+        raise InputError(
+            f"{option} takes random weights, which {unused} does not belong to.", advice="Leave one of them out."
+        )
+
+
 def load_engine(model: Path | None, adapter: Path | None, device: str, dtype: str, cache: bool) -> Engine:
     """Load the engine into this process (imports torch). Raises ModelError or InputError."""
     from remask.engine.api import Engine, EngineOptions

@@ -83,11 +83,17 @@ class EngineOptions:
 class Engine:
     """A model with its sessions, and a corrector head where it has one. One thread calls it at a time."""
 
-    def __init__(self, model: Model, store: DiskStore | None = None, corrector: Corrector | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        store: DiskStore | None = None,
+        corrector: Corrector | None = None,
+        host_budget: int | None = None,
+    ) -> None:
         self.model = model
         self.corrector = corrector
         self._decoder = Decoder(model)
-        self._documents = Tiers(model.transformer, store)
+        self._documents = Tiers(model.transformer, store, host_budget=host_budget)
         self._packages = Packages()
         self._unjudged: set[str] = set()  # languages whose grammar failed, each warned of once
 

@@ -1,4 +1,4 @@
-"""What a keystroke costs: with the session of the keystroke before it, with one from the disk, and with none.
+"""What a keystroke costs: with the session of the keystroke before it, with one from a lower tier, and with none.
 
 Types Remask's own sources into the engine's one call, with the prompt's window opened to the context that is wanted.
 Knows texts and the engine; knows no editor.
@@ -25,6 +25,7 @@ from remask.engine.models.families import read_spec
 from remask.engine.models.model import Model, choose_device, choose_dtype
 from remask.engine.models.processor import set_threads
 from remask.engine.store import DiskStore
+from remask.engine.tiers import HOST_BUDGET_BYTES
 
 Timed = tuple[CompletionResult, float]
 
@@ -38,10 +39,10 @@ LEAST = 256  # tokens of a context beside what is written
 class Row:
     """Medians of `n` completions at one context.
 
-    start: "cold" (nothing was read before), "warm" (the keystroke before was), "reopened" (a new engine finds the
-    session on disk). tokens: of the prompt; run: those of them that a pass had to read. Milliseconds: prompt_ms up to
-    the first decoding pass, total_ms to the completion; processor_ms is what this process itself used, which other
-    programs disturb less.
+    start: "cold" (nothing was read before), "warm" (the keystroke before was), "host" (the session had left the device
+    for host memory), "reopened" (a new engine finds it on disk). tokens: of the prompt; run: those of them that a pass
+    had to read; mb: of the session's keys and values. Milliseconds: prompt_ms up to the first decoding pass, total_ms
+    to the completion; processor_ms is what this process itself used for all of it, which other programs disturb less.
     """
 
     context: int
@@ -53,6 +54,7 @@ class Row:
     decode_ms: float
     total_ms: float
     processor_ms: float
+    mb: float
 
 
 @dataclass(slots=True)
@@ -134,7 +136,7 @@ def bench_keystroke(
 
 def steps(contexts: Sequence[int], keys: int, colds: int) -> int:
     """How often `bench_keystroke` advances."""
-    return len(contexts) * (keys + colds + 1)
+    return len(contexts) * (keys + 3 * colds)
 
 
 def _at(
@@ -154,19 +156,24 @@ def _at(
         advance()
         return result, (time.process_time() - started) * 1000
 
-    engine = Engine(model, store)
-    cold = []
+    engine = Engine(model, store, host_budget=HOST_BUDGET_BYTES)
+    timed: dict[str, list[Timed]] = {"cold": [], "warm": [], "host": [], "reopened": []}
     for _ in range(colds):
         engine.forget(DOCUMENT)
-        cold.append(done(engine, 0))
-    warm = [done(engine, typed) for typed in range(1, keys + 1)]
+        timed["cold"].append(done(engine, 0))
+    timed["warm"] = [done(engine, typed) for typed in range(1, keys + 1)]
+    for _ in range(colds):
+        engine.leave(DOCUMENT)
+        timed["host"].append(done(engine, keys))
     engine.close()
-    again = Engine(model, store)
-    reopened = [done(again, keys)]
-    return [_row(context, name, runs) for name, runs in (("cold", cold), ("warm", warm), ("reopened", reopened))]
+    for _ in range(colds):
+        timed["reopened"].append(done(Engine(model, store), keys))
+    shape, width = model.spec.shape, model.transformer.new_cache().dtype.itemsize
+    token = 2 * shape.layers * shape.kv_heads * shape.head_dim * width  # bytes
+    return [_row(context, start, runs, token) for start, runs in timed.items()]
 
 
-def _row(context: int, start: str, timed: Sequence[Timed]) -> Row:
+def _row(context: int, start: str, timed: Sequence[Timed], token_bytes: int) -> Row:
     results = [result for result, _ in timed]
     return Row(
         context=context,
@@ -178,6 +185,7 @@ def _row(context: int, start: str, timed: Sequence[Timed]) -> Row:
         decode_ms=round(median(r.ms.decode for r in results), 1),
         total_ms=round(median(r.ms.total for r in results), 1),
         processor_ms=round(median(ms for _, ms in timed), 1),
+        mb=round(median(r.prompt.total for r in results) * token_bytes / 1e6, 1),
     )
 
 

@@ -62,13 +62,13 @@ def tokens_table(report: TokenReport) -> None:
 
 
 def keystroke_table(report: KeystrokeReport) -> None:
-    """Print a keystroke report: three lines for every context."""
+    """Print a keystroke report: four lines for every context."""
     console = Console(highlight=False)
     weights = " (random weights)" if report.random_weights else ""
     title = f"{report.model}{weights}, {report.dtype} on {report.device} ({report.threads} threads), medians"
-    grid = _grid(title, "context", "start", "n", "prompt", "run", "prompt ms", "total ms", "processor ms")
+    grid = _grid(title, "context", "start", "n", "prompt", "run", "MB", "prompt ms", "total ms", "processor ms")
     for row in report.rows:
-        times = (row.prompt_ms, row.total_ms, row.processor_ms)
+        times = (row.mb, row.prompt_ms, row.total_ms, row.processor_ms)
         counts = (row.n, row.tokens, row.run)
         grid.add_row(str(row.context), row.start, *(str(c) for c in counts), *(f"{ms:.0f}" for ms in times))
     console.print(grid)

@@ -78,11 +78,14 @@ def test_a_keystroke_as_a_table(tiny_engine, capsys):
     arguments = ["bench", "keystroke", "--context", "512", "--keystrokes", "2", "--colds", "1", "--max-tokens", "2"]
     assert run_command(arguments) == 0
     out = capsys.readouterr().out
-    assert [line.split()[:2] for line in out.splitlines()[2:5]] == [
-        ["512", "cold"],
-        ["512", "warm"],
-        ["512", "reopened"],
-    ]
+    starts = ("cold", "warm", "host", "reopened")
+    assert [line.split()[:2] for line in out.splitlines()[2:6]] == [["512", start] for start in starts]
+
+
+@pytest.mark.parametrize("option", ["--steer", "--corrector", "--draft-head", "--adapter", "--model"])
+def test_a_keystroke_on_random_weights_refuses_files_that_belong_to_others(option, capsys):
+    assert run_command(["bench", "keystroke", "--shape", "smollm2-135m", option, "some.file"]) == 2
+    assert f"--shape takes random weights, which {option} does not belong to." in capsys.readouterr().err
 
 
 @pytest.mark.model

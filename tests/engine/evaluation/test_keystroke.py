@@ -18,12 +18,15 @@ def test_a_keystroke_runs_its_own_token_and_a_reopened_file_none(tmp_path):
     ).to_dict()
     assert len(advanced) == steps((512, 1024), 3, 2)
     assert [(row["context"], row["start"], row["n"]) for row in report["rows"]] == [
-        (context, start, n) for context in (512, 1024) for start, n in (("cold", 2), ("warm", 3), ("reopened", 1))
+        (context, start, n)
+        for context in (512, 1024)
+        for start, n in (("cold", 2), ("warm", 3), ("host", 2), ("reopened", 2))
     ]
     for row in report["rows"]:
         assert row["run"] == (row["tokens"] - 1 if row["start"] == "cold" else 0)
         assert row["context"] * 0.75 < row["tokens"] < row["context"]
         assert row["total_ms"] >= row["prompt_ms"] > 0
+        assert row["mb"] == round(row["tokens"] * 2 * 2 * 2 * 8 * 4 / 1e6, 1) > 0
     assert report["disk_mb"] > 0
 
 
