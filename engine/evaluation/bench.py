@@ -80,7 +80,8 @@ class LanguageRow:
 class Difference:
     """Where a policy first left the baseline: both tokens' texts and how far apart their log-probabilities are.
 
-    best_two: the causal reading has no better token than these two.
+    best_two: the causal reading has no better token than these two; behind: what the less likely of them lacks to the
+    best token of all. Where rounding decided between some tokens that are nearly as likely, that is little.
     """
 
     hole: str
@@ -91,6 +92,7 @@ class Difference:
     other: str
     margin: float
     best_two: bool
+    behind: float
 
 
 @dataclass(slots=True)
@@ -253,6 +255,7 @@ def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _
         other=model.decode([second]),
         margin=round(abs(float(scores[first] - scores[second])), 4),
         best_two={first, second} == set(scores.topk(2).indices.tolist()),
+        behind=round(float(scores.max() - min(scores[first], scores[second])), 4),
     )
 
 

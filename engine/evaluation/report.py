@@ -46,5 +46,6 @@ def table(report: Report) -> None:
     for d in report.differences:
         console.print(
             f"{d.hole}, {d.policy}: token {d.position} is {d.other!r} instead of {d.baseline!r}; "
-            f"the two{'' if d.best_two else ', not the two best,'} are {d.margin:.3f} apart in log-probability."
+            f"the two{'' if d.best_two else ', not the two best,'} are {d.margin:.3f} apart in log-probability"
+            f"{'.' if d.best_two else f', and {d.behind:.3f} behind the best.'}"
         )
