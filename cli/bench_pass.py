@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.option("--model", type=click.Path(path_type=Path), help="A checkpoint folder instead of the default model.")
 @click.option("--shape", help="Random weights of a published shape instead, for example qwen2.5-1.5b.")
 @click.option("--device", default="auto", help="auto, cpu or cuda.")
-@click.option("--dtype", default="auto", help="auto, int8, float32 or bfloat16.")
+@click.option("--dtype", default="auto", help="auto, int8, fp8, float32 or bfloat16.")
 @click.option("--context", "contexts", multiple=True, type=click.IntRange(0, 131072), help="Tokens before the pass.")
 @click.option("--tokens", "blocks", multiple=True, type=click.IntRange(1, 1024), help="Tokens of the pass.")
 @click.option("--repeats", default=20, type=click.IntRange(1, 1000), help="Rounds that the medians are of.")
@@ -77,10 +77,11 @@ def _what(
     """The name, the transformer to be timed and the plain one of the same sizes."""
     import torch
 
-    from remask.engine.evaluation.bench_pass import random_transformer, random_weights
     from remask.engine.evaluation.plain_pass import PlainTransformer
+    from remask.engine.evaluation.shapes import random_transformer, random_weights
     from remask.engine.models.checkpoint import read_weights
     from remask.engine.models.choice import find_model
+    from remask.engine.models.matrix import EIGHT_BITS
     from remask.engine.models.model import Model, choose_device, choose_dtype
     from remask.engine.models.processor import set_threads
 
@@ -94,7 +95,7 @@ def _what(
         name, transformer = loaded.spec.name, loaded.transformer
     if not baseline:
         return name, transformer, None
-    held = torch.bfloat16 if transformer.dtype == torch.int8 else transformer.dtype
+    held = torch.bfloat16 if transformer.dtype in EIGHT_BITS else transformer.dtype
     weights = (
         read_weights(find_model(model), transformer.shape, dtype=held, device=where)
         if shape is None

@@ -17,6 +17,9 @@ from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.contract.errors import InputError
 from remask.engine.models.accelerated import kernels_run
+from remask.engine.models.checkpoint import quantise
+from remask.engine.models.matrix import FP8
+from remask.engine.models.model import FP8_FROM
 from remask.engine.models.paged import PAGE
 
 EPS = 1e-6
@@ -30,13 +33,14 @@ class Sizes:
     contexts: tuple[int, ...] = (1024, 8192, 32768)
     width: int = 3584
     vocab: int = 152064
+    outputs: int = 37888  # of a matrix: gate and up in one
     heads: tuple[int, int] = (28, 4)
     head_dim: int = 128
     repeats: int = 50
 
 
 WHOLE = Sizes()
-TINY = Sizes(canvases=(1, 3), contexts=(128,), width=64, vocab=300, heads=(4, 2), head_dim=16, repeats=1)
+TINY = Sizes(canvases=(1, 3), contexts=(128,), width=64, vocab=300, outputs=96, heads=(4, 2), head_dim=16, repeats=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +122,11 @@ def _cases(device: torch.device, dtype: torch.dtype, sizes: Sizes) -> Iterator[_
         yield _norm(random(rows, width), random(width))
         yield _confidence(random(rows, vocab) * 4)
         yield _head(random(rows, width), random(vocab, width) / width**0.5)
+        for kind in _eight_bits(device):
+            yield _scaled(random(rows, width), random(sizes.outputs, width) / width**0.5, kind)
         for context in sizes.contexts:
             yield _attention(random, rows, context, sizes)
+        yield _branches(random, rows, sizes)
 
 
 def _norm(x: Tensor, weight: Tensor) -> _Case:
@@ -158,6 +165,64 @@ def _head(hidden: Tensor, head: Tensor) -> _Case:
         lambda: confidence_head(hidden, head, never)[1:],
         lambda: reference_confidence(F.linear(hidden, head), never)[1:],
         lambda: reference_confidence_head(hidden.double(), head.double(), never)[1:],
+    )
+
+
+def _eight_bits(device: torch.device) -> list[torch.dtype]:
+    """What weights of 8 bits can be held in here."""
+    floats = device.type != "cuda" or torch.cuda.get_device_capability(device) >= FP8_FROM
+    return [torch.int8, FP8] if floats else [torch.int8]
+
+
+def _scaled(x: Tensor, matrix: Tensor, kind: torch.dtype) -> _Case:
+    """8-bit weights beside torch's product with the same matrix in x's own precision, which is twice the bytes."""
+    from remask.kernels.scaled_product import reference_scaled_product, scaled_product
+
+    rows, scale = quantise(matrix, dtype=kind)
+    plain = (rows.to(matrix.dtype).float() * scale[:, None]).to(matrix.dtype)
+    return _Case(
+        "scaled_product",
+        f"{len(x)} x {x.shape[1]} x {len(matrix)} {'int8' if kind == torch.int8 else 'fp8'}",
+        lambda: [scaled_product(x, rows, scale)],
+        lambda: [F.linear(x, plain)],
+        lambda: [reference_scaled_product(x.double(), rows, scale.double())],
+    )
+
+
+def _branches(random: Callable[..., Tensor], count: int, sizes: Sizes) -> _Case:
+    """Rows of several branches behind one context, of whose last entries each sees every second one."""
+    from remask.kernels.attention import Mode, canvas_attention, reference_canvas_attention
+
+    (heads, kv_heads), dim, context, past = sizes.heads, sizes.head_dim, sizes.contexts[0], PAGE
+    q, k, v = random(count, heads, dim), random(count, kv_heads, dim), random(count, kv_heads, dim)
+    keys, values = (random(context // PAGE, PAGE, kv_heads, dim) for _ in range(2))
+    all_keys, all_values = (
+        torch.cat([pages.flatten(0, 1), new]).transpose(0, 1)[None] for pages, new in ((keys, k), (values, v))
+    )
+    mask = torch.ones(count, past + count, dtype=torch.bool, device=q.device)
+    mask[::2, :past:2] = False
+    mask[1::2, 1:past:2] = False
+    whole = torch.ones(count, context + count, dtype=torch.bool, device=q.device)
+    whole[:, context - past :] = mask
+    order = torch.arange(context // PAGE, dtype=torch.int32, device=q.device)[None]
+    contexts, starts = (torch.tensor(n, dtype=torch.int32, device=q.device) for n in ([context], [0, count]))
+    place = (order, contexts, starts, Mode.MASKED)
+
+    def exact() -> list[Tensor]:
+        q64, k64, v64, keys64, values64 = (tensor.double() for tensor in (q, k, v, keys, values))
+        return [reference_canvas_attention(q64, k64, v64, keys64, values64, *place, mask=mask)]
+
+    def theirs() -> list[Tensor]:
+        rows = q.transpose(0, 1)[None]
+        both = F.scaled_dot_product_attention(rows, all_keys, all_values, attn_mask=whole, enable_gqa=True)
+        return [both[0].transpose(0, 1)]
+
+    return _Case(
+        "canvas_attention",
+        f"{count} on {context}, branches",
+        lambda: [canvas_attention(q, k, v, keys, values, *place, mask=mask, longest=count)],
+        theirs,
+        exact,
     )
 
 

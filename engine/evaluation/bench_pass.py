@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from statistics import median
@@ -19,11 +19,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from remask.contract.errors import InputError, ModelError
-from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
-from remask.engine.models.checkpoint import expected_tensors
+from remask.engine.evaluation.random_gemma import read_context
+from remask.engine.models.gemma import GemmaCache, GemmaTransformer
 from remask.engine.models.kv import KVCache
-from remask.engine.models.native import NativeTransformer
+from remask.engine.models.matrix import EIGHT_BITS
 from remask.engine.models.spec import Shape
 from remask.engine.models.transformer import Confidence, Pass, Transformer
 
@@ -48,31 +47,6 @@ class Runs(Protocol):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores [T, vocab]."""
-
-
-def _dense(layers: int, width: int, heads: tuple[int, int], mlp: int, vocab: int, **more: Any) -> Shape:
-    values: dict[str, Any] = {"head_dim": width // heads[0], "rope_theta": 1e6, "norm_eps": 1e-6} | more
-    return Shape(
-        layers=layers,
-        width=width,
-        heads=heads[0],
-        kv_heads=heads[1],
-        mlp_width=mlp,
-        vocab=vocab,
-        max_positions=32768,
-        tied_embeddings=values.pop("tied", False),
-        **values,
-    )
-
-
-SHAPES: Mapping[str, Shape] = {  # as in the models' own config.json, but for the first, which is nobody's
-    "tiny": _dense(2, 64, (4, 2), 128, 512),
-    "smollm2-135m": _dense(30, 576, (9, 3), 1536, 49152, tied=True, rope_theta=1e5, norm_eps=1e-5),
-    "qwen2.5-0.5b": _dense(24, 896, (14, 2), 4864, 151936, tied=True, qkv_bias=True),
-    "qwen2.5-1.5b": _dense(28, 1536, (12, 2), 8960, 151936, tied=True, qkv_bias=True),
-    "qwen2.5-7b": _dense(28, 3584, (28, 4), 18944, 152064, qkv_bias=True),
-    "qwen3-8b": _dense(36, 4096, (32, 8), 12288, 151936, head_dim=128, qk_norm=True),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,31 +82,6 @@ class PassReport:
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values."""
         return asdict(self)
-
-
-def random_transformer(name: str, dtype: torch.dtype, device: torch.device) -> Transformer:
-    """A transformer of a published shape with random weights. Raises InputError or ModelError."""
-    weights = random_weights(name, dtype, device)
-    kind = NativeTransformer if dtype == torch.int8 else Transformer
-    return (AcceleratedTransformer if kernels_run(device) else kind)(SHAPES[name], weights)
-
-
-def random_weights(name: str, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
-    """Weights of a published shape, as `read_weights` would give them. Raises InputError or ModelError."""
-    if name not in SHAPES:
-        raise InputError(f"The shape {name!r} is not known.", advice=f"Choose from {', '.join(SHAPES)}.")
-    shape = SHAPES[name]
-    try:
-        if dtype == torch.int8:
-            return _random_int8(shape)
-        sizes = expected_tensors(shape)
-        weights = {n: torch.empty(s, dtype=dtype, device=device) for n, s in sizes.items()}
-    except RuntimeError:  # torch.OutOfMemoryError is one; the CPU allocator raises the bare class
-        gigabytes = shape.parameters * dtype.itemsize / 1e9
-        raise ModelError(f"The shape {name} needs {gigabytes:.1f} GB, which {device} does not have free.") from None
-    for weight in weights.values():
-        weight.normal_(0, 0.02) if weight.ndim == 2 else weight.fill_(1)
-    return weights
 
 
 def bench_pass(
@@ -190,13 +139,13 @@ def bench_pass(
 def bandwidth(device: torch.device, clock: Clock = time.perf_counter) -> float:
     """Gigabytes a second that are read from memory, the best of a few readings of a large tensor."""
     held = torch.ones(PROBE_BYTES // 4, device=device)
-    return PROBE_BYTES / 1e9 / min(_seconds(held.sum, device, clock) for _ in range(5))
+    return PROBE_BYTES / 1e9 / min(seconds_of(held.sum, device, clock) for _ in range(5))
 
 
 def multiplication_rate(device: torch.device, clock: Clock = time.perf_counter) -> float:
     """Giga-operations a second (a multiplication and an addition are two) of a large bfloat16 product."""
     matrix = torch.ones(PROBE_SIZE, PROBE_SIZE, dtype=torch.bfloat16, device=device)
-    return 2 * PROBE_SIZE**3 / 1e9 / min(_seconds(lambda: matrix @ matrix, device, clock) for _ in range(5))
+    return 2 * PROBE_SIZE**3 / 1e9 / min(seconds_of(lambda: matrix @ matrix, device, clock) for _ in range(5))
 
 
 def _rounds(
@@ -209,21 +158,23 @@ def _rounds(
     advance: Callable[[], None],
 ) -> list[dict[int, float]]:
     """Median milliseconds by run and block size; every round goes through all, so that a busy spell hits all."""
-    caches = [_filled(run, context, device) for run in runs]
+    caches = [filled(run, context, device) for run in runs]
     times: list[dict[int, list[float]]] = [{tokens: [] for tokens in blocks} for _ in runs]
     for repeat in range(-WARM_UP, repeats):
         for tokens in blocks:
             step = Pass.canvas([(7 * i + 11) % 1000 for i in range(tokens)], context, device)
             for run, cache, kept in zip(runs, caches, times, strict=True):
-                seconds = _seconds(partial(_pass, run, step, cache), device, clock)
+                seconds = seconds_of(partial(_pass, run, step, cache), device, clock)
                 if repeat >= 0:
                     kept[tokens].append(seconds * 1000)
         advance()
     return [{tokens: median(values) for tokens, values in kept.items()} for kept in times]
 
 
-def _filled(run: Runs, context: int, device: torch.device) -> KVCache:
+def filled(run: Runs, context: int, device: torch.device) -> KVCache:
     """A cache with some entries: what they are does not change how long a pass takes."""
+    if isinstance(run, GemmaTransformer):
+        return read_context(run, context)
     s, cache = run.shape, run.new_cache()
     if context:
         cache.restore(torch.rand(2, s.layers, s.kv_heads, context, s.head_dim, device=device).to(cache.dtype))
@@ -232,6 +183,8 @@ def _filled(run: Runs, context: int, device: torch.device) -> KVCache:
 
 def _pass(run: Runs, step: Pass, cache: KVCache) -> object:
     """Forward and scores; on a card what denoising takes from it: decisions, brought over by one transfer."""
+    if isinstance(run, GemmaTransformer) and isinstance(cache, GemmaCache):
+        return Confidence.of(run.denoise(step.tokens, None, cache)[0].float()).on_cpu()
     hidden = run.forward(step, cache)
     if hidden.device.type != "cuda":
         return run.logits(hidden)
@@ -240,7 +193,8 @@ def _pass(run: Runs, step: Pass, cache: KVCache) -> object:
     return made.on_cpu()
 
 
-def _seconds(action: Callable[[], object], device: torch.device, clock: Clock) -> float:
+def seconds_of(action: Callable[[], object], device: torch.device, clock: Clock) -> float:
+    """How long something takes, with all that it leaves a card to do."""
     if device.type == "cuda":
         torch.cuda.synchronize()
     started = clock()
@@ -251,22 +205,16 @@ def _seconds(action: Callable[[], object], device: torch.device, clock: Clock) -
 
 
 def _floors(transformer: Transformer, tokens: int, context: int, report: PassReport) -> tuple[float, float]:
-    """Milliseconds that reading and that multiplying take at the measured rates."""
+    """Milliseconds that reading and that multiplying take at the measured rates.
+
+    Of a mixture of experts, those are read that so many tokens meet where each one chooses its own by chance.
+    """
     s = transformer.shape
     embedding = 0 if s.tied_embeddings else s.vocab * s.width  # looked up, not read
-    matrices = s.parameters - embedding
-    width = 2 if transformer.dtype == torch.int8 else transformer.dtype.itemsize  # of keys and values
-    read = matrices * transformer.dtype.itemsize + s.kv_values_per_token * (context + tokens) * width
-    scored = 4 * s.layers * s.heads * s.head_dim * (context + tokens)
-    return read / report.bandwidth_gb_s / 1e6, tokens * (2 * matrices + scored) / report.gflop_s / 1e6
-
-
-def _random_int8(shape: Shape) -> dict[str, Tensor]:
-    weights: dict[str, Tensor] = {}
-    for name, size in expected_tensors(shape).items():
-        if len(size) == 1:
-            weights[name] = torch.ones(size)
-            continue
-        weights[name] = torch.randint(-127, 128, size, dtype=torch.int8)
-        weights[f"{name}_scale"] = torch.full(size[:1], 0.02 / 73)
-    return weights
+    dense = s.parameters - embedding - s.expert_parameters
+    share = s.experts_each / s.experts if s.experts else 0.0
+    read = (dense + s.expert_parameters * (1 - (1 - share) ** tokens)) * transformer.dtype.itemsize
+    width = 2 if transformer.dtype in EIGHT_BITS else transformer.dtype.itemsize  # of keys and values
+    read += s.kv_values_per_token * (context + tokens) * width
+    multiplied = 2 * (dense + s.expert_parameters * share) + 4 * s.layers * s.heads * s.head_dim * (context + tokens)
+    return read / report.bandwidth_gb_s / 1e6, tokens * multiplied / report.gflop_s / 1e6

@@ -17,8 +17,8 @@ from remask.contract.errors import InputError
 from remask.contract.messages import CompletionRequest, CompletionResult
 from remask.engine.api import Engine
 from remask.engine.evaluation.bench import source_files
-from remask.engine.evaluation.bench_pass import SHAPES, random_transformer
 from remask.engine.evaluation.infilling import describe
+from remask.engine.evaluation.shapes import SHAPES, random_transformer
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_model
 from remask.engine.models.families import read_spec

@@ -205,5 +205,6 @@ def _shape(config: dict[str, Any]) -> Shape:
         norm_eps=1e-6,
         tied_embeddings=True,
         experts=int(text.get("num_experts") or 0),
+        experts_each=int(text.get("top_k_experts") or 0),
         expert_width=int(text.get("moe_intermediate_size") or 0),
     )

@@ -48,6 +48,7 @@ class Shape:
     o_bias: bool = False
     qk_norm: bool = False
     experts: int = 0
+    experts_each: int = 0  # of them, that one token is read by
     expert_width: int = 0
 
     @property
@@ -60,8 +61,12 @@ class Shape:
         """Weights of the model, biases and norms left out."""
         attention = self.width * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         embeddings = self.vocab * self.width * (1 if self.tied_embeddings else 2)
-        experts = 3 * self.width * self.expert_width * self.experts
-        return self.layers * (attention + 3 * self.width * self.mlp_width + experts) + embeddings
+        return self.layers * (attention + 3 * self.width * self.mlp_width) + embeddings + self.expert_parameters
+
+    @property
+    def expert_parameters(self) -> int:
+        """Those of them that are in experts."""
+        return self.layers * 3 * self.width * self.expert_width * self.experts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

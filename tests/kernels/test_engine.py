@@ -239,19 +239,25 @@ def test_confidence_without_logits_equals_that_of_the_logits(never):
 
 def test_the_bench_of_a_card_runs_through_with_all_kernels(monkeypatch):
     """Interpreted, in small: so that the one run on a card is not its first."""
-    from remask.engine.evaluation import bench_gpu, bench_kernels, bench_pass
+    from remask.engine.evaluation import bench_gpu, bench_kernels, bench_pass, shapes
 
-    for module in (bench_gpu, bench_kernels, bench_pass):
+    for module in (bench_gpu, bench_kernels, shapes):
         monkeypatch.setattr(module, "kernels_run", lambda _: True)
+    monkeypatch.setattr(bench_gpu, "choose_dtype", lambda name, _: {"int8": torch.int8}[name])
     monkeypatch.setattr(bench_pass, "PROBE_BYTES", 2**16)
-    lines = list(bench_gpu.bench_gpu(CPU, bench_gpu.DRY))
-    assert {line["kind"] for line in lines} == {"machine", "kernel", "pass", "passes"}
+    lines = list(bench_gpu.bench_gpu(CPU, replace(bench_gpu.DRY, shapes=("tiny",))))
+    assert {line["kind"] for line in lines} == {"machine", "kernel", "pass", "batch", "passes"}
     assert {line["kernel"] for line in lines if line["kind"] == "kernel"} == {
         "rms_norm",
         "confidence",
         "confidence_head",
+        "scaled_product",
         "canvas_attention",
     }
     assert all(line["error"] < 1e-3 for line in lines if line["kind"] == "kernel")
-    assert lines[-1]["captured"] == [(1, False, 0, 1), (4, False, 0, 1)]
-    assert lines[-1]["works"]
+    assert [(line["what"], line["sequences"]) for line in lines if line["kind"] == "batch"] == [
+        (what, count) for what in ("tiny", "tiny int8") for count in (1, 3)
+    ]
+    for line in (line for line in lines if line["kind"] == "passes"):
+        assert line["captured"] == [(1, False, 0, 1), (4, False, 0, 1), (4, False, 0, 4)]
+        assert line["works"]
