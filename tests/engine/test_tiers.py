@@ -5,6 +5,8 @@ import torch
 from tiny import tiny_model
 
 from remask.contract.errors import StorageError
+from remask.contract.messages import CompletionRequest
+from remask.engine.api import Engine
 from remask.engine.models.transformer import Pass
 from remask.engine.store import DiskStore
 from remask.engine.tiers import Tiers
@@ -113,6 +115,28 @@ def test_a_session_leaves_when_it_is_told_to_and_an_empty_one_takes_no_room(stor
     for name in "abx":
         tiers.leave(name)
     assert (len(tiers), held(tiers, store)) == (0, (["a"], []))
+
+
+@pytest.mark.parametrize("policy", ["default", "parallel", "search:branches=3"])
+def test_files_typed_in_turn_through_all_tiers_are_as_if_each_were_alone(store, policy):
+    model, typed = tiny_model(), {"a.py": "x = 1\ny = ", "b.py": "import os\nz = os.", "c.py": "def f(a):\n    "}
+    shared, alone = Engine(model, store), {name: Engine(model) for name in typed}
+    shared._documents = Tiers(model.transformer, store, budget=ONE, host_budget=600)
+    for keys in (1, 6, 3, 9):  # some of it is deleted in between
+        for name, text in typed.items():
+            asked = CompletionRequest(
+                document=name,
+                language="python",
+                prefix=text[:keys],
+                suffix="\n",
+                policy=policy,
+                max_tokens=6,
+                deadline_ms=600_000,
+            )
+            ours, theirs = (engine.complete(asked) for engine in (shared, alone[name]))
+            assert (ours.text, ours.reason) == (theirs.text, theirs.reason)
+            assert ours.prompt.cached == theirs.prompt.cached
+    assert len(shared._documents) == 1
 
 
 def test_entries_of_another_model_are_read_again(store):
