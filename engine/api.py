@@ -253,7 +253,7 @@ class Engine:
         return Remasker(
             InTurn(*readers) if readers else None,
             self.model.decode,
-            Falling(policy.doubt, policy.fall) if Remask.CONFIDENCE in wanted else None,
+            Falling(policy.doubt, policy.fall, policy.surer) if Remask.CONFIDENCE in wanted else None,
             self.corrector if Remask.CORRECTOR in wanted else None,
             guard,
         )

@@ -186,15 +186,15 @@ def fuses(reader: Reader) -> bool:
 def _predicted(reader: Reader, request: Request, canvas: Canvas) -> tuple[Tensor, Tensor | None]:
     """Scores of the open positions [R, vocab]; where lost confidence is judged, also each committed token's p [B] now.
 
-    That is 1 where the pass does not say.
+    That is 1 where the pass does not say, or is not sure enough of another token.
     """
-    falls = request.remasker is not None and request.remasker.falling is not None
-    held = reader.rescored(request, canvas) if falls else None
-    if held is None or not bool(held.any()):
+    rule = request.remasker.falling if request.remasker is not None else None
+    held = reader.rescored(request, canvas) if rule is not None else None
+    if rule is None or held is None or not bool(held.any()):
         return reader.predict(request, canvas), None
     wanted = held | canvas.open
     scores = reader.predict(request, canvas, wanted)
-    return scores[canvas.open[wanted].to(scores.device)], _own(scores, held, canvas)
+    return scores[canvas.open[wanted].to(scores.device)], _own(scores, held, canvas, rule.surer)
 
 
 def _penalised(request: Request, canvas: Canvas, scores: Tensor) -> Tensor:
@@ -207,12 +207,15 @@ def _penalised(request: Request, canvas: Canvas, scores: Tensor) -> Tensor:
     return repeated(scores, earlier, request.policy.repetition)
 
 
-def _own(scores: Tensor, held: Tensor, canvas: Canvas) -> Tensor:
-    """The probability [B] of the `held` tokens [B] bool, 1 elsewhere; scores are of the held and the open positions."""
-    rows = scores[held[held | canvas.open].to(scores.device)]
-    own = rows.softmax(-1).gather(1, canvas.tokens[held].to(rows.device)[:, None])[:, 0]
+def _own(scores: Tensor, held: Tensor, canvas: Canvas, surer: float = 0.0) -> Tensor:
+    """The probability [B] of the `held` tokens [B] bool, 1 elsewhere; scores are of the held and the open positions.
+
+    Also 1 where no token has a probability of `surer`.
+    """
+    likely = scores[held[held | canvas.open].to(scores.device)].softmax(-1)
+    own = likely.gather(1, canvas.tokens[held].to(likely.device)[:, None])[:, 0]
     now = torch.ones(len(canvas))
-    now[held] = own.cpu()
+    now[held] = torch.where(likely.amax(-1) >= surer, own, 1.0).cpu()
     return now
 
 

@@ -42,6 +42,7 @@ BOUNDS = {
     "contrast": (0, 1, ""),
     "contrasted": (2, 16, " tokens"),
     "doubt": (0, 1, ""),
+    "surer": (0, 1, ""),
     "fall": (0, 1, ""),
 }
 """The least and greatest value of a policy's numbers, and their unit."""
@@ -128,7 +129,8 @@ class Policy:
     the weight alpha of the degeneration penalty among the `contrasted` likeliest tokens of a greedy text; 0 is off.
 
     remask: what takes committed tokens of an unverified canvas back, joined with "+", or all or off. With confidence: a
-    probability below `doubt`, or below `fall` times that which the token was committed with.
+    probability below `doubt`, or below `fall` times that which the token was committed with, where another one has
+    `surer` or more.
     """
 
     name: str
@@ -163,6 +165,7 @@ class Policy:
     contrasted: int = 4
     remask: str = Remask.PARSER.value
     doubt: float = 0.05
+    surer: float = 0.9
     fall: float = 0.1
 
     def __post_init__(self) -> None:

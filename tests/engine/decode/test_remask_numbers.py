@@ -63,7 +63,7 @@ class Told:
 
 def told(table, size=2, policy="parallel:remask=confidence", trace=None):
     request = Request(Session(None), policy_named(policy, SPEC), Budget(99), trace=trace)
-    request.remasker = Remasker(None, str, Falling(request.policy.doubt, request.policy.fall))
+    request.remasker = Remasker(None, str, Falling(request.policy.doubt, request.policy.fall, request.policy.surer))
     reader = Told(table)
     if trace is not None:
         trace.begin(0, str)
@@ -72,7 +72,7 @@ def told(table, size=2, policy="parallel:remask=confidence", trace=None):
 
 FICKLE = [
     {0: (70, 0.95), 1: (80, 0.3)},  # the first is sure, the second is not
-    {0: (70, 0.01), 1: (81, 0.95)},  # with the second in sight the first looks wrong
+    {0: (71, 0.95), 1: (81, 0.95)},  # with the second in sight the first looks wrong
     {0: (71, 0.95), 1: (81, 0.95)},
 ]
 
@@ -84,8 +84,17 @@ def test_a_token_that_lost_confidence_is_masked_and_written_anew():
     assert reader.asked == [[True, True], [True, True], [True, True]]  # committed ones are looked at as well
     (removal,) = [e for e in trace.events if isinstance(e, Remasked)]
     assert (removal.judge, removal.positions, removal.ids) == ("confidence", [0], [70])
-    assert removal.reason == "its probability fell from 0.95 to 0.01"
+    assert removal.reason == "its probability fell from 0.95 to 0.00"
     assert request.remasker.removals == 1
+
+
+def test_a_token_stays_where_the_pass_is_not_sure_of_another():
+    unsure = [FICKLE[0], {0: (71, 0.89), 1: (81, 0.95)}]  # the first would not be committed at 0.9
+    canvas, _, request = told(unsure)
+    assert canvas.filled() == [70, 81]
+    assert request.remasker.removals == 0
+    surer = [FICKLE[0], {0: (71, 0.91), 1: (81, 0.95)}]
+    assert told(surer)[0].filled() == [71, 81]
 
 
 def test_without_it_nothing_is_looked_at_twice():
