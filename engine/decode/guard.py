@@ -123,19 +123,30 @@ class Guard:
             scores[0, tried[-1]] = -torch.inf
             token, probability = redraw(scores)
             trial[place] = int(token[0])
-            wrong = self._wrong(written, trial)
-            if wrong is None or wrong > place:
+            if not self._wrong_at(written, trial, place):
                 return trial[place], float(probability[0]), tried
             tried.append(trial[place])
         return None
 
     def _wrong(self, written: Sequence[int], filled: list[int]) -> int | None:
         """The first position whose token may not stand there."""
-        before = self.decode(list(written))
-        breaks = self.syntax.breaks(before, pieces(self.decode, filled))
         early = (place for place in sorted(self.early) if self._ended([*written, *filled[: place + 1]]) is not None)
-        found = [place for place in (breaks, next(early, None)) if place is not None]
+        found = [place for place in (self._breaks(written, filled), next(early, None)) if place is not None]
         return min(found, default=None)
+
+    def _breaks(self, written: Sequence[int], filled: list[int]) -> int | None:
+        before = self.decode(list(written))
+        if self.syntax.breaks(before, [self.decode(filled)]) is None:  # most hold, so that no piece is needed
+            return None
+        return self.syntax.breaks(before, pieces(self.decode, filled))
+
+    def _wrong_at(self, written: Sequence[int], filled: list[int], place: int) -> bool:
+        """Whether the text up to a position may not stand there."""
+        if place in self.early and self._ended([*written, *filled[: place + 1]]) is not None:
+            return True
+        text, to_place = self.decode(filled), self.decode(filled[: place + 1])
+        breaks = self.syntax.breaks(self.decode(list(written)), [to_place, text[len(to_place) :]])
+        return breaks == 0
 
     def _ended(self, tokens: list[int]) -> tuple[str, Reason] | None:
         """The text that the newest of these tokens ends, and why; None where it goes on."""
@@ -151,7 +162,7 @@ class Guard:
         ended = self._ended(run)
         if self.ends is None or ended is None or place in self.early:
             return None
-        if self.syntax.breaks(self.decode(list(written)), pieces(self.decode, run[len(written) :])) is not None:
+        if self._breaks(written, run[len(written) :]) is not None:
             return None  # to go on would not help
         why = self.ends.objection(*ended)
         if not why:
