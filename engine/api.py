@@ -168,7 +168,7 @@ class Engine:
         judge = partial(self._remasker, gate, request, policy, names, rules)
         doubter = partial(self._doubter, request, policy)
         finisher = Finisher(gate, names, request.prefix, request.suffix)
-        aim = finisher.aim(self.model.encode) if policy.branches > 1 else None
+        aim = finisher.aim() if policy.branches > 1 else None
         greedy = hole(on_draft=on_draft, remasker=judge(), aim=aim, wanted=request.candidates, doubter=doubter())
         attempts = self._attempts(greedy, prompt, rules, finisher)
         for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):

@@ -5,7 +5,6 @@ Knows the gate and the names judge; knows no model and no decoding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from remask.contract.messages import NameFacts, PromptCounts, Reason
@@ -63,13 +62,10 @@ class Finisher:
         """What the names judge says of a draft and of what is shown of it; nothing without one."""
         return NameFacts() if self._names is None else self._names.compare(draft, shown)
 
-    def aim(self, encode: Callable[[str], list[int]]) -> Aim:
+    def aim(self) -> Aim:
         """What a search measures texts by: they hold if the gate lets all of them through."""
         names = self._names
         return Aim(
-            encode=encode,
-            prefix=self._prefix,
-            suffix=self._suffix,
             holds=lambda text, reason: self.finish(text, reason).reason not in UNSHOWN,
             unknown=lambda text: 0.0 if names is None else names.check(text).share,
         )

@@ -89,7 +89,7 @@ class OwnText:
         if policy.branches > 1:
             grammar = grammar_for_language(task.language)
             gate = None if grammar is None else Gate(grammar, task.prefix, task.suffix)
-            request.aim = Finisher(gate, None, task.prefix, task.suffix).aim(self._model.encode)
+            request.aim = Finisher(gate, None, task.prefix, task.suffix).aim()
         counts = self._decoder.prepare(request, prompt)
         prompted = time.perf_counter()
         text, reason = self._decoder.decode(request, self._rules)

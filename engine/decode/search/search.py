@@ -39,7 +39,7 @@ class Search:
         self._end_id = reader.spec.end_ids[0]
         self._shared = len(request.session.tokens)
         self._newest = [*request.session.tokens[-1:], *request.pending][-1:]
-        self._scales = Scales(request, decode)
+        self._scales = Scales(request)
         self._index = LookupIndex({*reader.spec.never, *reader.spec.end_ids})
         self._known = [*request.session.tokens, *self._newest]
         self._writer = Writer(request, rules, decode, reader.spec.end_ids, self._scales, self._index)
@@ -80,7 +80,7 @@ class Search:
         """Grow the tree from the first text until a rule ends it; returns which."""
         policy = self._policy
         self._look_at_first(branches, first)
-        self._keep(branches, [first])
+        self._keep([first])
         if self._request.wanted < 2 and not first.broken and (why := sure_enough(first.likely, -policy.enough)):
             return why
         self._index.extend([*self._known, *first.branch.written])  # only now: most texts are not searched for others
@@ -95,7 +95,7 @@ class Search:
             grown = [one for one in grown if one.ended]
             if step + 1 < policy.steps:
                 self._look(branches, grown, step + 1)
-            new.append(self._keep(branches, grown))
+            new.append(self._keep(grown))
             tokens += sum(len(one.branch.written) - one.start for one in grown)
             best.append(self._tree.best.value)
             for node in self._tree.prune(policy.margin):
@@ -149,21 +149,13 @@ class Search:
         width = span_width(len(own), noise(step, self._policy.steps))
         one.ways = weak_spans(rivals, own, one.branch.sureness, width, start)
 
-    def _keep(self, branches: Branches, grown: Sequence[Found]) -> int:
-        """Value texts and put them into the tree; returns how many were new.
-
-        Sparing scales weigh all of them at once, when all are there.
-        """
+    def _keep(self, grown: Sequence[Found]) -> int:
+        """Put texts into the tree by their values; returns how many were new."""
         for one in grown:
+            self._scales.weigh(one)
             if not one.text.strip():
                 self._tell("pruned", one, "it is empty")
         grown = [one for one in grown if one.text.strip()]
-        if self._scales.sparing and self._texts:
-            self._scales.weigh(branches, [*self._texts, *grown])
-            for number, one in enumerate(self._texts):
-                self._tree.revalue(number, one.value)
-        elif not self._scales.sparing:
-            self._scales.weigh(branches, grown)
         count = 0
         for one in grown:
             one.node, new = self._tree.add(one.text, one.value, one.parent.node if one.parent else None, one.ways)
@@ -203,7 +195,7 @@ class Search:
         self._writer.end(one, start)
         if one.ended:
             self._look(branches, [one], self._policy.steps)
-            self._keep(branches, [one])
+            self._keep([one])
 
     def _late(self) -> bool:
         return self._request.budget.spent(0) is not None

@@ -58,15 +58,6 @@ class Tree(Generic[T]):
         self._back_up(node, value)
         return node, True
 
-    def revalue(self, number: int, value: float) -> None:
-        """Another value for a node that was added once: it counts in place of the first one."""
-        node: Node[T] | None = self.nodes[number]
-        assert node is not None
-        change, node.value = value - node.value, value
-        while node is not None:
-            node.total += change
-            node = node.parent
-
     def choose(self, count: int) -> list[tuple[Node[T], T]]:
         """The next `count` expansions, or as many as there are: each the best open way of the node of highest UCB.
 

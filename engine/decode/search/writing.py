@@ -44,11 +44,11 @@ class Writer:
         for one in grown:
             self.end(one, one.start)
         while live := [one for one in grown if not one.ended and not one.dropped]:
-            least = self._scales.floor([*others, *grown])
+            best = self._scales.best([*others, *grown])
             for one in live:
-                if one.likely < least:
+                if (lacks := self._scales.lacks(one, best)) > 0:
                     one.dropped = True
-                    tell("pruned", one, f"its start lacks {least - one.likely:.1f} nats to be worth its end")
+                    tell("pruned", one, f"its start lacks {lacks:.1f} nats to be worth its end")
             live = [one for one in live if not one.dropped]
             if not live or self._request.budget.spent(0) is not None:
                 return
@@ -64,9 +64,9 @@ class Writer:
             if written[place] in self._ends:
                 self.cut(one, place, self._decode(written[:place]), Reason.END)
                 return
-            text = self._decode(written[: place + 1])
-            if (stop := self._rules.check(text)) is not None:
-                self.cut(one, place + 1, text[: stop.length], stop.reason)
+            one.text = self._decode(written[: place + 1])
+            if (stop := self._rules.check(one.text)) is not None:
+                self.cut(one, place + 1, one.text[: stop.length], stop.reason)
                 return
         if len(written) >= self._request.budget.max_tokens:
             self.cut(one, len(written), self._decode(written), Reason.BUDGET)

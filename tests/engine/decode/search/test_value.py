@@ -1,41 +1,28 @@
 """What a text is worth."""
 
+import math
+from types import SimpleNamespace
+
 import pytest
 
 from remask.contract.messages import Reason
-from remask.engine.decode.search.value import BROKEN_NATS, FOLLOWING, Aim, between, line_end, per_token
-
-
-def decode(tokens):
-    return "".join(chr(t) for t in tokens)
-
-
-def encode(text):
-    return [ord(letter) for letter in text]
-
-
-@pytest.mark.parametrize(("text", "count", "left"), [("abcd", 4, ""), ("abc", 3, ""), ("", 0, ""), ("ab\n", 2, "\n")])
-def test_a_text_may_end_inside_what_was_written(text, count, left):
-    assert between(encode("abcd"), text, decode) == (count, left)
-
-
-def test_a_token_that_the_end_cuts_is_encoded_anew():
-    pieces = {1: "x", 2: ");\n"}
-    assert between([1, 2], "x);", lambda tokens: "".join(pieces[t] for t in tokens)) == (1, ");")
+from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.search.branches import Branch
+from remask.engine.decode.search.found import Found
+from remask.engine.decode.search.value import BROKEN_NATS, Aim, for_length, lines_of
+from remask.engine.decode.search.weighing import Scales
 
 
 @pytest.mark.parametrize(
-    ("prefix", "text", "suffix", "end"),
-    [("a\n", "  b", "c\n", "\n"), ("a\n", "  b\n", "c\n", ""), ("a =", " b", "\nc\n", ""), ("a\n", "b", "\nc", "")],
+    ("text", "lines"), [("x = 1\n", 1), ("", 1), ("\n \n", 1), ("x\n\n  y", 2), ("x\r\ny\r\n", 2), ("  return x", 1)]
 )
-def test_a_line_of_its_own_gets_its_end(prefix, text, suffix, end):
-    assert line_end(prefix, text, suffix) == end
+def test_lines_that_hold_something_are_counted(text, lines):
+    assert lines_of(text) == lines
 
 
-def test_what_follows_counts_where_something_follows():
-    assert per_token([-1.0, -2.0], 7) == pytest.approx(-1.5 * 7)
-    assert Aim(encode=encode, suffix=" \n").following() == []
-    assert Aim(encode=encode, suffix="\nreturn x + y\n").following() == encode("\nreturn x + y\n")[:FOLLOWING]
+def test_a_line_is_worth_all_its_tokens_and_more_lines_forgive_a_little():
+    assert for_length(-3.0, 1) == -3.0
+    assert -3.0 < for_length(-3.0, 2) < -1.5  # not so much that each further line pays
 
 
 def test_holding_is_a_must_and_names_are_a_little():
@@ -44,3 +31,38 @@ def test_holding_is_a_must_and_names_are_a_little():
     assert broken == -BROKEN_NATS
     assert -1.0 < unknown < 0.0
     assert Aim().judged("x", Reason.END) == 0.0
+
+
+def text_of(text, sureness, *, ended=True, aim=None, wanted=1, policy="search"):
+    request = SimpleNamespace(aim=aim, policy=POLICIES[policy], wanted=wanted)
+    one = Found(0, Branch([0], list(sureness)), text=text, ended=ended)
+    scales = Scales(request)
+    if ended:
+        scales.judge(one)
+    return scales, one
+
+
+def test_a_start_that_is_less_likely_than_a_whole_line_cannot_win():
+    scales, whole = text_of("x = 1\n", [-1.0, -1.0])
+    _, worse = text_of("y", [-2.1], ended=False)
+    _, better = text_of("y", [-1.9], ended=False)
+    assert scales.lacks(worse, scales.best([whole])) == pytest.approx(0.1)
+    assert scales.lacks(better, scales.best([whole])) < 0
+
+
+def test_a_start_is_hoped_to_become_as_long_as_the_best_text():
+    scales, whole = text_of("a\nb\nc\n", [-3.0])
+    _, start = text_of("a", [-2.9], ended=False)
+    assert scales.lacks(start, scales.best([whole])) < 0
+
+
+def test_what_may_not_be_shown_keeps_no_other_text_from_being_written():
+    scales, broken = text_of("x = (\n", [-0.1], aim=Aim(holds=lambda text, reason: False))
+    _, start = text_of("y", [-9.0], ended=False)
+    assert scales.best([broken]) is None
+    assert scales.lacks(start, None) == -math.inf
+
+
+def test_where_several_texts_are_wanted_none_is_given_up():
+    scales, whole = text_of("x = 1\n", [-0.1], wanted=3)
+    assert scales.best([whole]) is None
