@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from remask.engine.models.transformer import Best
 
 OTHERS = 3  # tokens beside the own one that a place may be tried with
+KEPT = 2 / 3  # of log p of what stood behind a span: what is written anew there may come out likelier
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,14 @@ class Span:
     """From position `place` on, `width` tokens are given up; `token` (log p: `sureness`) takes the first one's place.
 
     `doubt` is log p of that token less log p of the own one, in nats: the higher, the weaker is what stands there.
+    `hope` is a guess of log p of the text that will come of it; by that spans are ordered.
     """
 
     place: int
     token: int
     sureness: float
     doubt: float
+    hope: float
     width: int = 1
 
 
@@ -55,17 +58,23 @@ class Rivals:
 
 
 def weak_spans(rivals: Rivals, own: Sequence[int], sureness: Sequence[float], width: int, start: int = 0) -> list[Span]:
-    """Every place from `start` on with each of its best other tokens, the weakest first; of equals the leftmost.
+    """Every place from `start` on with each of its best other tokens, the most hopeful first; of equals the leftmost.
 
-    rivals: of the places from `start` on; own: all tokens that stand there, sureness: log p of each. A place is weak
-    where another token is nearly as likely: that says more than a low probability, which many equal names share.
+    rivals: of the places from `start` on; own: all tokens that stand there, sureness: log p of each. The hope is log p
+    of all up to the other token, which is certain, and KEPT times that of what stood behind: as in A* (Hart, Nilsson &
+    Raphael 1968), a guess of the rest. So of two places as weak the earlier one comes first: the later one's weakness
+    may come of it, and leaves less to be mended.
     """
     spans = []
+    before, whole = sum(sureness[:start]), sum(sureness)
     for place, tokens, likely in zip(range(start, len(own)), rivals.tokens, rivals.likely, strict=False):
+        behind = whole - before - sureness[place]
         for token, value in zip(tokens, likely, strict=True):
             if token != own[place] and value > -math.inf:
-                spans.append(Span(place, token, value, value - sureness[place], width))
-    return sorted(spans, key=lambda s: (-s.doubt, s.place))
+                hope = before + value + KEPT * behind
+                spans.append(Span(place, token, value, value - sureness[place], hope, width))
+        before += sureness[place]
+    return sorted(spans, key=lambda s: (-s.hope, s.place))
 
 
 def rejoined(rest: Sequence[int], own: Sequence[int], size: int) -> list[int]:

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remask.engine.decode.search.expand import OTHERS, Rivals, noise, rejoined, span_width, weak_spans
+from remask.engine.decode.search.expand import KEPT, OTHERS, Rivals, noise, rejoined, span_width, weak_spans
 from remask.engine.models.transformer import Best
 
 
@@ -29,7 +29,7 @@ def test_a_span_is_at_least_a_token_and_at_most_its_share(length, level):
 
 @pytest.mark.parametrize("start", [0, 2, 5])
 @pytest.mark.parametrize("seed", range(5))
-def test_spans_are_all_places_with_their_best_other_tokens_the_weakest_first(seed, start):
+def test_spans_are_all_places_with_their_best_other_tokens_the_most_hopeful_first(seed, start):
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(6, 12, generator=generator).log_softmax(-1)
     own = torch.randint(0, 12, (6,), generator=generator).tolist()
@@ -43,10 +43,19 @@ def test_spans_are_all_places_with_their_best_other_tokens_the_weakest_first(see
     want = []
     for place in range(start, 6):
         best = sorted(range(12), key=lambda t: -float(scores[place, t]))[: OTHERS + 1]
-        want += [(float(scores[place, t] - scores[place, own[place]]), place, t) for t in best if t != own[place]]
+        kept = sum(sureness[:place]) + KEPT * sum(sureness[place + 1 :])
+        want += [(kept + float(scores[place, t]), place, t) for t in best if t != own[place]]
     assert {(s.place, s.token) for s in found} == {(place, token) for _, place, token in want}
-    assert [s.doubt for s in found] == pytest.approx(sorted((doubt for doubt, _, _ in want), reverse=True), abs=1e-5)
+    assert [s.hope for s in found] == pytest.approx(sorted((hope for hope, _, _ in want), reverse=True), abs=1e-4)
+    assert all(s.doubt == pytest.approx(s.sureness - sureness[s.place], abs=1e-5) for s in found)
     assert all(s.sureness == pytest.approx(float(scores[s.place, s.token])) for s in found)
+
+
+def test_of_two_places_as_weak_the_earlier_one_is_tried_first():
+    rivals = Rivals()
+    rivals.hear(Best.of(torch.tensor([[0.0, -1.0], [0.0, -1.0]]), 2))
+    sureness = torch.tensor([[0.0, -1.0]]).log_softmax(-1)[0, 0].item()
+    assert [s.place for s in weak_spans(rivals, [0, 0], [sureness] * 2, 1)] == [0, 1]
 
 
 def test_a_token_out_of_reach_takes_no_place():
