@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from remask.engine.models.transfer import sent
+
 
 def repeated(scores: Tensor, earlier: Sequence[Iterable[int]], penalty: float) -> Tensor:
     """Scores [R, vocab] with those of tokens that stand earlier made smaller: s / penalty if s > 0, else s * penalty.
@@ -15,7 +17,7 @@ def repeated(scores: Tensor, earlier: Sequence[Iterable[int]], penalty: float) -
     """
     changed = scores.clone()
     for row, tokens in enumerate(earlier):
-        known = torch.tensor(sorted(set(tokens)), dtype=torch.int64, device=scores.device)
+        known = sent(sorted(set(tokens)), scores.device)
         own = scores[row, known]
         changed[row, known] = torch.where(own > 0, own / penalty, own * penalty)
     return changed

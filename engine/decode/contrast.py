@@ -15,6 +15,7 @@ from torch import Tensor
 
 from remask.engine.control.penalties import contrasted, degeneration
 from remask.engine.decode.tree import Tree
+from remask.engine.models.transfer import onto, picked_rows
 from remask.engine.models.transformer import Pass
 
 if TYPE_CHECKING:
@@ -41,13 +42,14 @@ class Contrast:
         best = []
         for row, (p, states) in enumerate(zip(probability, leaves, strict=True)):
             way = [one - tree.root for one in tree.way(tree.root + row)]
-            earlier = self._read[way] if self._earlier is None else torch.cat([self._earlier, self._read[way]])
-            best.append(int(contrasted(p, degeneration(states, earlier), policy.contrast).argmax()))
-        return tokens[torch.arange(len(best), device=tokens.device), best]
+            read = picked_rows(self._read, way)
+            earlier = read if self._earlier is None else torch.cat([self._earlier, read])
+            best.append(contrasted(p, degeneration(states, earlier), policy.contrast).argmax())
+        return tokens.gather(1, torch.stack(best)[:, None])[:, 0]
 
     def keep(self, rows: Sequence[int], root: int) -> None:
         """The text goes on behind these rows of the last pass's tree; the root stands first."""
-        read = self._read[[row - root for row in rows]]
+        read = picked_rows(self._read, [row - root for row in rows])
         self._earlier = read if self._earlier is None else torch.cat([self._earlier, read])
 
     def _leaves(self, reader: Reader, request: Request, tree: Tree, tokens: Tensor) -> Tensor:
@@ -58,7 +60,7 @@ class Contrast:
         mask[:, :count] = tree.mask()[tree.root :].repeat_interleave(each, 0)
         mask[:, count:] = torch.eye(tokens.numel(), dtype=torch.bool)
         depths = torch.tensor(tree.depths[tree.root :]).repeat_interleave(each) + cache.length + 1
-        step = Pass(tokens.flatten(), depths.to(device), mask.to(device))
+        step = Pass(tokens.flatten(), onto(depths, device), onto(mask, device))
         cache.advance(count)
         try:
             return reader.forward(request, step)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from remask.engine.models.transfer import onto, sent
 from remask.engine.models.transformer import Pass
 
 
@@ -66,12 +67,12 @@ class Tree:
             return step
         device = step.tokens.device
         mask = torch.zeros(rows + behind, rows + behind, dtype=torch.bool, device=device)
-        mask[:rows, :rows] = self.mask()
+        mask[:rows, :rows] = onto(self.mask(), device)
         if step.mask is not None and behind:
             mask[rows:, :trunk] = step.mask[trunk:, :trunk]
             mask[rows:, rows:] = step.mask[trunk:, trunk:]
         more = (self.tokens, self.depths)
-        tokens, places = (torch.tensor(values[trunk:], device=device) for values in more)
+        tokens, places = (sent(values[trunk:], device) for values in more)
         return Pass(
             torch.cat([step.tokens[:trunk], tokens, step.tokens[trunk:]]),
             torch.cat([step.positions[:trunk], places + step.positions[0], step.positions[trunk:]]),

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from remask.engine.judge.corrector import Corrector, signs_of
+from remask.engine.models.transfer import picked_rows, sent
 from remask.engine.models.transformer import Taps
 
 
@@ -19,14 +20,27 @@ class Doubter:
     """The head's word on one text. `wrong` are the probabilities that its tokens are wrong, in order.
 
     The last token of a text is written but never read, so that it has none; one that is not known is no number. Forks
-    hear the same passes.
+    hear the same passes. What they say is brought over from a card when it is asked for.
     """
 
     def __init__(self, head: Corrector) -> None:
         self._head = head
         self._signs: Tensor | None = None  # [1, SIGNS] of the newest token, which the next pass reads
         self._last = [Taps(head.taps)]  # of the newest pass
-        self.wrong: list[float] = []
+        self._wrong: list[float] = []
+        self._heard: list[Tensor] = []  # what follows, where the passes are
+
+    @property
+    def wrong(self) -> list[float]:
+        """The probabilities, in order."""
+        if self._heard:
+            self._wrong += torch.cat(self._heard).tolist()
+            self._heard.clear()
+        return self._wrong
+
+    @wrong.setter
+    def wrong(self, wrong: list[float]) -> None:
+        self._wrong = wrong
 
     @property
     def mean(self) -> float:
@@ -53,10 +67,10 @@ class Doubter:
         rows: theirs in the pass, that of the newest token first. scores [len(written), vocab]: what those rows predict.
         The last of `written` is the pass's own, which the next pass reads.
         """
-        states = self._last[0].stacked()[list(rows)]
-        signs = signs_of(scores, torch.tensor(list(written), device=scores.device))
+        states = picked_rows(self._last[0].stacked(), rows)
+        signs = signs_of(scores, sent(written, scores.device))
         known = signs[:-1] if self._signs is None else torch.cat([self._signs, signs[:-1]])
         judged = states[len(states) - len(known) :]
         if len(known):
-            self.wrong += self._head.wrong(judged, known).tolist()
+            self._heard.append(self._head.wrong(judged, known))
         self._signs = signs[-1:]

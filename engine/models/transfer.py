@@ -24,6 +24,13 @@ def onto(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)  # pinned memory is kept until the copy is done
 
 
+def picked_rows(tensor: Tensor, rows: Sequence[int]) -> Tensor:
+    """Rows by their numbers; a view where they follow each other."""
+    if rows and list(rows) == list(range(rows[0], rows[0] + len(rows))):
+        return tensor[rows[0] : rows[0] + len(rows)]
+    return tensor[sent(rows, tensor.device)]
+
+
 def together(*tensors: Tensor) -> list[Tensor]:
     """The same tensors on the processor, by one transfer: float32 holds every token number that there is.
 

@@ -18,8 +18,9 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.engine.models.kv import KVCache
-from remask.engine.models.matrix import EIGHT_BITS, Matrix, below, fused, matrix_of, picked, product, values_of
+from remask.engine.models.matrix import Matrix, below, fused, matrix_of, picked, product, values_of
 from remask.engine.models.spec import Shape
+from remask.engine.models.transfer import sent, together
 
 REFINED = 16  # tokens a row whose scores are computed in float32 whatever the weights' precision
 
@@ -42,26 +43,26 @@ class Pass:
         """Each token sees itself and those before it."""
         count = len(tokens)
         mask = torch.ones(count, count, dtype=torch.bool, device=device).tril() if count > 1 else None
-        return cls(torch.tensor(tokens, device=device), torch.arange(start, start + count, device=device), mask)
+        return cls(sent(tokens, device), torch.arange(start, start + count, device=device), mask)
 
     @classmethod
     def block_causal(cls, tokens: list[int], start: int, block: int, device: torch.device) -> Pass:
         """Each token sees its own aligned block of `block` positions whole, and all blocks before it."""
         positions = torch.arange(start, start + len(tokens), device=device)
         number = positions // block
-        return cls(torch.tensor(tokens, device=device), positions, number[:, None] >= number[None, :])
+        return cls(sent(tokens, device), positions, number[:, None] >= number[None, :])
 
     @classmethod
     def ordered(cls, tokens: list[int], positions: list[int], device: torch.device) -> Pass:
         """Each token sees itself and those listed before it, wherever their positions are (WeDLM's reordering)."""
         causal = torch.ones(len(tokens), len(tokens), dtype=torch.bool, device=device).tril()
-        return cls(torch.tensor(tokens, device=device), torch.tensor(positions, device=device), causal)
+        return cls(sent(tokens, device), sent(positions, device), causal)
 
     @classmethod
     def canvas(cls, tokens: list[int], start: int, device: torch.device) -> Pass:
         """All tokens see each other."""
         count = len(tokens)
-        return cls(torch.tensor(tokens, device=device), torch.arange(start, start + count, device=device), None)
+        return cls(sent(tokens, device), torch.arange(start, start + count, device=device), None)
 
 
 class Confidence(NamedTuple):
@@ -81,11 +82,8 @@ class Confidence(NamedTuple):
         return cls(token, p.gather(-1, token[:, None])[:, 0], entropy)
 
     def on_cpu(self) -> Confidence:
-        """All three on the CPU, by one transfer: float32 holds every token number that there is."""
-        if self.token.device.type == "cpu":
-            return self
-        token, probability, entropy = torch.stack([self.token.float(), self.probability, self.entropy]).cpu()
-        return Confidence(token.long(), probability, entropy)
+        """All three on the CPU, by one transfer."""
+        return Confidence(*together(*self))
 
 
 class Best(NamedTuple):
@@ -96,12 +94,17 @@ class Best(NamedTuple):
 
     @classmethod
     def of(cls, scores: Tensor, count: int) -> Best:
-        """The best `count` of scores [R, vocab] float32, or as many as there are."""
+        """The best `count` of scores [R, vocab] float32, or as many as there are; brought over by one transfer."""
+        return cls(*together(*cls.among(scores, count)))
+
+    @staticmethod
+    def among(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The same where the scores are: [R, K] int64 and float32."""
         if count == 1:  # cheaper than a sorted choice
             best, tokens = scores.max(-1, keepdim=True)
         else:
             best, tokens = scores.topk(min(count, scores.shape[-1]), dim=-1)
-        return cls(tokens, best - scores.logsumexp(-1, keepdim=True))
+        return tokens, best - scores.logsumexp(-1, keepdim=True)
 
 
 class Taps:
@@ -219,7 +222,7 @@ class Transformer:
         """Scores over the vocabulary for some rows: [R, width] -> [R, vocab] float32."""
         normed = rms_norm(hidden, self._final_norm, self.shape.norm_eps)
         scores = self._product(normed, self._head).float()
-        if self.activations == torch.float32 and self.dtype not in EIGHT_BITS:
+        if self.activations == torch.float32:
             return scores
         # 16 bits cannot tell the best tokens apart (steps of 1/16 at 16): compute those few again in float32.
         best = scores.topk(min(REFINED, scores.shape[-1]), dim=-1).indices  # [R, REFINED]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from remask.contract.messages import PromptCounts
 from remask.engine.control.penalties import repeated
-from remask.engine.decode.accept import accepted, log_probability
+from remask.engine.decode.accept import accepted, heard
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.contrast import Contrast
 from remask.engine.decode.denoise import Enough, denoise
@@ -26,6 +26,7 @@ from remask.engine.decode.tree import Tree
 from remask.engine.judge.corrector import Corrector
 from remask.engine.models.memory import shortage_said
 from remask.engine.models.model import Model
+from remask.engine.models.transfer import picked_rows, sent
 from remask.engine.models.transformer import Best, Confidence, Pass, Taps
 from remask.engine.prompt import Prompt
 
@@ -64,7 +65,7 @@ class Reader(ABC):
         self.spec = model.spec
         self.transformer = model.transformer
         self.draft_head = model.draft_head
-        self._never = torch.tensor(model.spec.never, dtype=torch.int64, device=self.transformer.device)
+        self._never = sent(model.spec.never, self.transformer.device)
 
     def prepare(self, request: Request, prompt: Prompt, cancelled: Callable[[], bool]) -> PromptCounts:
         """Read what the session lacks of `prompt`; leaves known tokens that it does not hold in `request.pending`.
@@ -124,13 +125,13 @@ class Reader(ABC):
         taps = None if request.doubter is None else request.doubter.taps()
         hidden = self.forward(request, tree.widened(self.reading(request, draft, branches)), taps)
         masks = [len(tree) + row for row in masked_rows(branches)]
-        scored = hidden[[*range(tree.root, len(tree)), *masks]]  # all in one: the head's weights are many
+        scored = picked_rows(hidden, [*range(tree.root, len(tree)), *masks])
         take = self._take_best if _greedy(request) else self._take_scored
         way, written, drafted = take(request, tree, draft, hidden, scored)
         kept = sum(row < tree.trunk for row in way)
         session.keep(tree.tokens[: tree.root + kept])
         request.pending = written[kept - 1 :]
-        request.hidden = hidden[[*range(tree.root), *way]]
+        request.hidden = picked_rows(hidden, [*range(tree.root), *way])
         request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])] if kept == len(way) else []
         return written
 
@@ -148,25 +149,27 @@ class Reader(ABC):
     def _take_scored(self, request: Request, tree: Tree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
         """What the pass takes of the tree, from all scores of the tree's rows from the root on and of the masks."""
         scores, count = self.scores(scored), len(tree) - tree.root
-        drafted, said = scores[count:].argmax(-1).tolist(), scores[:count]
+        masks, said, ratio = scores[count:], scores[:count], request.policy.acceptance
         scores = self._penalised(request, tree, said)
         chosen, probability = self._chosen(request, tree, hidden, scores)
-        own = chosen.tolist()  # own[i] follows row root + i
-        if request.policy.acceptance == 1.0:
-            way = tree.walk(own)
-        else:
-            way = [*range(tree.root, tree.root + 1 + accepted(draft, own, scores, request.policy.acceptance))]
+        also = (masks.argmax(-1),) if request.rivals is None else (masks.argmax(-1), *Best.among(scores, OTHERS + 1))
+        told, (drafted, *best) = heard(draft, chosen, probability.clamp_min(LEAST), scores, ratio, also)
+        way = tree.walk(told.own)  # own[i] follows row root + i
+        if ratio < 1.0:
+            way = [*range(tree.root, tree.root + 1 + accepted(draft, told))]
         rows = [row - tree.root for row in way]
-        written = [*(tree.tokens[row] for row in way[1:]), own[rows[-1]]]
-        sure = probability[rows].clamp_min(LEAST)
-        request.sureness += log_probability(written, [own[row] for row in rows], scores[rows], sure)
+        written = [*(tree.tokens[row] for row in way[1:]), told.own[rows[-1]]]
+        if ratio < 1.0:
+            request.sureness += told.log_probability(written)
+        else:
+            request.sureness += [told.likely[row] for row in rows]
         if request.rivals is not None:
-            request.rivals.hear(Best.of(scores[rows], OTHERS + 1))
-        if request.doubter is not None:
-            request.doubter.read(way, said[rows], written)  # the head knows no penalties
+            request.rivals.hear(Best(*(one[rows] for one in best)))
+        if request.doubter is not None:  # the head knows no penalties
+            request.doubter.read(way, picked_rows(said, rows), written)
         if request.contrast is not None:
             request.contrast.keep(way, tree.root)
-        return Taken(way, written, drafted)
+        return Taken(way, written, drafted.tolist())
 
     def _penalised(self, request: Request, tree: Tree, scores: Tensor) -> Tensor:
         """Scores [n, vocab] of the tree's rows from the root on, less for what is written before each row's place."""

@@ -16,6 +16,7 @@ from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Reader, places
 from remask.engine.decode.request import Request
+from remask.engine.models.transfer import picked_rows
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 
@@ -54,7 +55,7 @@ class BidirectionalReader(Reader):
         read = [*request.pending, *canvas.filled(), *request.after]
         hidden = self.forward(request, Pass.canvas(read, 0, self.transformer.device))
         rows = places(canvas, wanted) + len(request.pending) - self.spec.shift
-        scores = self.scores(hidden[rows])
+        scores = self.scores(picked_rows(hidden, rows.tolist()))
         if self.spec.expand_id >= 0 and len(canvas) >= request.budget.max_tokens:
             scores[:, self.spec.expand_id] = -torch.inf
         return scores

@@ -17,6 +17,7 @@ from remask.engine.control.penalties import repeated
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Reader, places
 from remask.engine.decode.request import Request
+from remask.engine.models.transfer import picked_rows
 from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 
@@ -57,7 +58,7 @@ class BlockCausalReader(Reader):
     def states(self, request: Request, canvas: Canvas, wanted: Tensor | None = None) -> Tensor:
         """The whole block, both ways; the row of a position, or of the one before it where logits are shifted."""
         hidden = self._block(request, canvas)
-        return hidden[places(canvas, wanted) + len(request.pending) - self.spec.shift]
+        return picked_rows(hidden, (places(canvas, wanted) + len(request.pending) - self.spec.shift).tolist())
 
     def rescored(self, request: Request, canvas: Canvas) -> Tensor:
         """All but a first token that the block before has decided."""

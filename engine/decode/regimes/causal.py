@@ -11,6 +11,7 @@ from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Branches, Reader, places
 from remask.engine.decode.request import Request
 from remask.engine.judge.corrector import Corrector, signs_of
+from remask.engine.models.transfer import onto, picked_rows, sent
 from remask.engine.models.transformer import Pass, Taps
 
 
@@ -21,7 +22,8 @@ class CausalReader(Reader):
         """The row of position i predicts token i + 1, so the canvas's last position is not read."""
         read = [*request.pending, *canvas.filled()[:-1]]
         step = Pass.canvas(read, request.session.cache.length, self.transformer.device)
-        return self.forward(request, step)[places(canvas, wanted) + len(request.pending) - 1]
+        rows = places(canvas, wanted) + len(request.pending) - 1
+        return picked_rows(self.forward(request, step), rows.tolist())
 
     def settle(self, request: Request, canvas: Canvas) -> None:
         """A causal pass that only writes KV, unless one has just judged the canvas."""
@@ -37,7 +39,7 @@ class CausalReader(Reader):
         taps, first = Taps(head.taps), len(request.pending)
         start, device = request.session.cache.length, self.transformer.device
         hidden = self.forward(request, Pass.causal([*request.pending, *tokens], start, device), taps)
-        signs = signs_of(self.scores(hidden[first - 1 : -1]), torch.tensor(tokens, device=device))
+        signs = signs_of(self.scores(hidden[first - 1 : -1]), sent(tokens, device))
         return head.wrong(taps.stacked()[first:], signs).cpu()
 
     def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
@@ -56,9 +58,9 @@ class CausalReader(Reader):
                 read += [known[root + j], *[self.spec.mask_id] * masks]
                 places += range(root + j, root + j + masks + 1)
         return Pass(
-            torch.tensor(read, device=device),
-            torch.tensor(places, device=device) + start,
-            branched_mask(len(known), tuple(branches), root).to(device),
+            sent(read, device),
+            sent(places, device) + start,
+            onto(branched_mask(len(known), tuple(branches), root), device),
         )
 
 

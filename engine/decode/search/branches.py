@@ -15,11 +15,12 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from remask.engine.decode.accept import accepted, log_probability
+from remask.engine.decode.accept import Heard, accepted
 from remask.engine.decode.regimes.base import LEAST, Reader
 from remask.engine.decode.request import Request
 from remask.engine.decode.search.aside import Aside
 from remask.engine.judge.doubter import Doubter
+from remask.engine.models.transfer import onto, picked_rows, sent, together
 from remask.engine.models.transformer import Pass
 
 MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; what is more goes aside
@@ -125,12 +126,13 @@ class Branches:
         self._request.session.cache.advance(len(hidden))
         ends = _ends(read)
         rows = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
-        scores = self._reader.scores(hidden[[row for one in rows for row in one]])
+        scores = self._reader.scores(picked_rows(hidden, [row for one in rows for row in one]))
         counts = []
-        for branch, draft, own_rows, end, tokens in zip(
-            branches, drafts, scores.split([len(one) for one in rows]), ends, read, strict=True
+        each = [len(one) for one in rows]
+        for branch, draft, own_rows, said, end, tokens in zip(
+            branches, drafts, scores.split(each), _heard(scores, each), ends, read, strict=True
         ):
-            count = _take(branch, draft, own_rows)
+            count = _take(branch, draft, said)
             first = before + end - len(tokens)
             branch.slots += range(first, first + len(tokens) - len(draft) + count)
             if branch.doubter is not None:
@@ -156,7 +158,7 @@ class Branches:
         for branch, start, tokens, end in zip(branches, starts, read, _ends(read), strict=True):
             branch.slots += range(first + end - len(tokens), first + end)
             rows.append(range(end - (len(branch.tokens) - start), end))
-        scores = self._reader.scores(hidden[[row for one in rows for row in one]])
+        scores = self._reader.scores(picked_rows(hidden, [row for one in rows for row in one]))
         each = list(scores.split([len(one) for one in rows]))
         for branch, start, own, said in zip(branches, starts, rows, each, strict=True):
             if branch.doubter is not None:
@@ -169,9 +171,9 @@ class Branches:
         read = [[*row.known[len(row.slots) :], *row.scored[:-1]] for row in rows]
         hidden = self._forward([row.slots for row in rows], read)
         places = [range(end - len(row.scored), end) for end, row in zip(_ends(read), rows, strict=True)]
-        scores = self._reader.scores(hidden[[place for one in places for place in one]]).log_softmax(-1)
-        wanted = torch.tensor([t for row in rows for t in row.scored], device=scores.device)
-        likely = scores.gather(-1, wanted[:, None])[:, 0]
+        scores = self._reader.scores(picked_rows(hidden, [place for one in places for place in one])).log_softmax(-1)
+        wanted = sent([t for row in rows for t in row.scored], scores.device)
+        likely = scores.gather(-1, wanted[:, None])[:, 0].cpu()
         return [part.tolist() for part in likely.split([len(row.scored) for row in rows])]
 
     def _forward(self, slots: Sequence[list[int]], read: Sequence[list[int]]) -> Tensor:
@@ -186,8 +188,8 @@ class Branches:
             mask[rows, held + rows.start : held + end] = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril()
             start = self._shared + len(own)
             positions += range(start, start + len(tokens))
-        flat = torch.tensor([t for one in read for t in one], device=device)
-        step = Pass(flat, torch.tensor(positions, device=device), mask.to(device))
+        flat = sent([t for one in read for t in one], device)
+        step = Pass(flat, sent(positions, device), onto(mask, device))
         doubter = self._request.doubter
         return self._reader.forward(self._request, step, None if doubter is None else doubter.taps())
 
@@ -247,12 +249,16 @@ def _ends(read: Sequence[list[int]]) -> list[int]:
     return ends
 
 
-def _take(branch: Branch, draft: list[int], scores: Tensor) -> int:
-    """Append what the rows [draft + 1, vocab] accept of a draft, and their own token; returns how much was accepted."""
-    own = scores.argmax(-1).tolist()
-    count = accepted(draft, own, scores)
-    taken = [*draft[:count], own[count]]
-    probability = scores.softmax(-1).amax(-1)
-    branch.sureness += log_probability(taken, own, scores, probability.clamp_min(LEAST))
-    branch.tokens += taken
+def _heard(scores: Tensor, each: Sequence[int]) -> list[Heard]:
+    """What the rows of each branch say, of scores [R, vocab] of all of them; brought over by one transfer."""
+    own, sure = together(scores.argmax(-1), scores.softmax(-1).amax(-1).clamp_min(LEAST).log())
+    parts = zip(own.split(list(each)), sure.split(list(each)), strict=True)
+    return [Heard(tokens.tolist(), likely.tolist(), [False] * len(tokens), []) for tokens, likely in parts]
+
+
+def _take(branch: Branch, draft: list[int], said: Heard) -> int:
+    """Append what a branch's rows [draft + 1] accept of its draft, and their own token; returns how much of it."""
+    count = accepted(draft, said)
+    branch.sureness += said.likely[: count + 1]
+    branch.tokens += [*draft[:count], said.own[count]]
     return count

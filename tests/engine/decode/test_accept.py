@@ -8,7 +8,7 @@ from reference import reference_greedy, reference_logits
 from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, tiny_model
 
 from remask.contract.messages import Reason
-from remask.engine.decode.accept import accepted, log_probability
+from remask.engine.decode.accept import accepted, heard
 from remask.engine.decode.drafters import Draft, Drafter
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Verify
@@ -21,13 +21,18 @@ NEVER = [MASK, PREFIX, SUFFIX]
 OPEN = StopRules(Reason.BLOCK, "", lambda _: None)
 
 
+def told(draft, own, scores, ratio=1.0):
+    probability = scores.softmax(-1).gather(1, torch.tensor(own)[:, None])[:, 0]
+    return heard(draft, torch.tensor(own), probability, scores, ratio)[0]
+
+
 @pytest.mark.parametrize(
     ("draft", "own", "count"),
     [([], [5], 0), ([1, 2, 3], [1, 2, 3, 4], 3), ([1, 4, 3], [1, 2, 3, 4], 1), ([4, 2], [1, 2, 3], 0)],
 )
 def test_exact_acceptance_is_equality(draft, own, count):
     scores = torch.zeros(len(draft) + 1, 6)  # a tie everywhere does not matter
-    assert accepted(draft, own, scores) == count
+    assert accepted(draft, told(draft, own, scores)) == count
 
 
 @pytest.mark.parametrize(
@@ -37,20 +42,27 @@ def test_exact_acceptance_is_equality(draft, own, count):
 def test_bounded_acceptance_measures_against_the_best_token(ratio, count):
     probability = torch.tensor([[0.5, 0.3, 0.2, 0.0], [0.5, 0.3, 0.2, 0.0], [0.6, 0.18, 0.22, 0.0], [0.25] * 4])
     drafted = [0, 1, 1]  # the best, 0.6 of the best, 0.3 of the best
-    assert accepted(drafted, [0, 0, 0, 0], probability.log() + 1e-6, ratio - 1e-5 if ratio < 1 else 1.0) == count
+    said = told(drafted, [0, 0, 0, 0], probability.log() + 1e-6, ratio - 1e-5 if ratio < 1 else 1.0)
+    assert accepted(drafted, said) == count
 
 
 def test_a_forbidden_token_is_never_near():
     scores = torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])
-    assert accepted([1], [0, 0], scores, 0.001) == 0
+    assert accepted([1], told([1], [0, 0], scores, 0.001)) == 0
 
 
-def test_log_probability_of_other_tokens_than_the_best():
+def test_log_probability_of_a_drafts_tokens_and_an_own_one():
     scores = torch.randn(4, 9, generator=torch.Generator().manual_seed(0))
     own = scores.argmax(-1).tolist()
-    tokens = [3, own[1], 5]
-    got = log_probability(tokens, own, scores, scores.softmax(-1).amax(-1))
-    assert got == pytest.approx(scores.log_softmax(-1)[range(3), tokens].tolist(), abs=1e-5)
+    draft = [3, own[1], 5]
+    got = told(draft, own, scores, 0.01).log_probability([*draft, own[3]])
+    assert got == pytest.approx(scores.log_softmax(-1)[range(4), [*draft, own[3]]].tolist(), abs=1e-5)
+
+
+def test_what_else_is_brought_over_is_as_it_was():
+    also = (torch.tensor([[7, 2**24 - 1]]), torch.tensor([True, False]), torch.rand(3))
+    _, here = heard([], torch.tensor([1]), torch.ones(1), torch.zeros(1, 3), also=also)
+    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(here, also, strict=True))
 
 
 class SecondBest(Drafter):
