@@ -153,9 +153,11 @@ def _branches(ends: list[float], gains: list[float], row: float, size: int) -> t
     ends: the chance of each place; gains: the tokens that 0 .. n masks bring if it comes true; row: in tokens.
     """
     branches, later = [], 0.0
+    most = max((gain / (m + 1) for m, gain in enumerate(gains)), default=0.0)  # tokens for a row
     for place, chance in enumerate(ends):
         masks, best = 0, 0.0
-        for m in range(1, min(len(gains), size - place)):
+        longest = min(len(gains), size - place) if chance * most > row else 0
+        for m in range(1, longest):
             worth = chance * gains[m] - row * (m + 1)
             if worth > best:
                 masks, best = m, worth

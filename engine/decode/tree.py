@@ -53,12 +53,11 @@ class Tree:
 
     def mask(self) -> Tensor:
         """[T, T] bool: a row sees itself and its ancestors."""
-        mask = torch.zeros(len(self), len(self), dtype=torch.bool)
-        mask[: self.trunk, : self.trunk] = torch.ones(self.trunk, self.trunk, dtype=torch.bool).tril()
+        seen = [[column <= row for column in range(len(self))] for row in range(self.trunk)]
         for row in range(self.trunk, len(self)):
-            mask[row] = mask[self.parents[row]]
-            mask[row, row] = True
-        return mask
+            seen.append(list(seen[self.parents[row]]))
+            seen[row][row] = True
+        return torch.tensor(seen)
 
     def widened(self, step: Pass) -> Pass:
         """A pass over the trunk and what is read behind it, with the tree's other rows between them."""
@@ -66,9 +65,12 @@ class Tree:
         if rows == trunk:
             return step
         device = step.tokens.device
+        if not behind:
+            places = sent(self.depths, device) + step.positions[0]
+            return Pass(sent(self.tokens, device), places, onto(self.mask(), device))
         mask = torch.zeros(rows + behind, rows + behind, dtype=torch.bool, device=device)
         mask[:rows, :rows] = onto(self.mask(), device)
-        if step.mask is not None and behind:
+        if step.mask is not None:
             mask[rows:, :trunk] = step.mask[trunk:, :trunk]
             mask[rows:, rows:] = step.mask[trunk:, trunk:]
         more = (self.tokens, self.depths)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping, Sequence
-from ctypes import c_float, c_int32, c_void_p
+from ctypes import c_float, c_int32, c_int64, c_void_p
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -19,10 +19,11 @@ from torch import Tensor
 
 from remask.contract.errors import StorageError
 from remask.contract.places import cache_dir, named_dir
-from remask.engine.models.kv import KVCache
+from remask.engine.models.kv import KVCache, rounded
+from remask.engine.models.matrix import fused
 from remask.engine.models.native_kv import NativeCache
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Best, Pass, Taps, Transformer, fused
+from remask.engine.models.transformer import Best, Pass, Taps, Transformer
 from remask.kernels.native import build
 
 SWITCH = "REMASK_NATIVE"  # 0 turns the C pass off
@@ -51,13 +52,14 @@ class _Model(ctypes.Structure):
         *((name, c_int32) for name in ("layers", "width", "heads", "kv_heads", "head_dim", "mlp_width")),
         ("eps", c_float),
         ("layer", ctypes.POINTER(_Layer)),
+        *((name, c_void_p) for name in ("embedding", "embedding_scale")),
     )
 
 
 class _Step(ctypes.Structure):
     _fields_ = (
         *((name, c_int32) for name in ("tokens", "context", "capacity", "threads", "masked")),
-        *((name, c_void_p) for name in ("mask", "cosine", "sine", "cache")),
+        *((name, c_void_p) for name in ("ids", "positions", "mask", "cosine", "sine", "cache")),
         *((name, c_void_p) for name in ("tap", "push", "tapped", "pushes", "x", "scratch")),
     )
 
@@ -100,8 +102,10 @@ class NativeTransformer(Transformer):
         self._scores = self._matrix(weights, [head], "model.norm.weight")
         self._records = (_Layer * shape.layers)(*(self._layer(weights, i) for i in range(shape.layers)))
         sizes = (shape.layers, shape.width, shape.heads, shape.kv_heads, shape.head_dim, self._mlp_width)
-        self._model = _Model(*sizes, shape.norm_eps, self._records)
+        embedded = self._embedding.data_ptr(), self._embedding_scale.data_ptr()
+        self._model = _Model(*sizes, shape.norm_eps, self._records, *embedded)
         self._frequency = shape.rope_theta ** -(torch.arange(0, shape.head_dim, 2).float() / shape.head_dim)
+        self._turns = torch.empty(2, 0, shape.head_dim // 2)  # cosine and sine of every position that was met
         self._scratch = torch.empty(0, dtype=torch.uint8)
 
     def new_cache(self) -> NativeCache:
@@ -114,10 +118,9 @@ class NativeTransformer(Transformer):
         assert isinstance(cache, NativeCache)
         count, threads = len(step.tokens), torch.get_num_threads()
         cache.reserve(count)
-        angle = step.positions[:, None] * self._frequency  # [T, head_dim / 2]
-        cosine, sine = angle.cos(), angle.sin()
+        tokens, positions = step.tokens.contiguous(), step.positions.contiguous()
         mask = None if step.mask is None else step.mask.contiguous()
-        x = self._embedding[step.tokens] * self._embedding_scale[step.tokens][:, None]  # [T, width] float32
+        x = torch.empty(count, self.shape.width)
         push, pushes = self._push or (None, None)
         tap = tapped = None
         if taps is not None:
@@ -128,7 +131,8 @@ class NativeTransformer(Transformer):
             model = ctypes.byref(self._model)
             self._reserve(self._library.remask_scratch(model, count, threads))
             sizes = (count, cache.length, cache.capacity, threads, 0 if mask is None else mask.shape[1])
-            places = (mask, cosine, sine, cache.entries, tap, push, tapped, pushes, x, self._scratch)
+            turns = self._turned(int(positions.max()))
+            places = tokens, positions, mask, *turns, cache.entries, tap, push, tapped, pushes, x, self._scratch
             values = _Step(*sizes, *(None if place is None else place.data_ptr() for place in places))
             self._library.remask_pass(model, ctypes.byref(values))
         return x
@@ -152,16 +156,23 @@ class NativeTransformer(Transformer):
     @torch.inference_mode()
     def best(self, hidden: Tensor, never: Tensor, count: int = 1) -> Best:
         """As `Transformer.best`, at most MOST_BEST of them, without scores in memory."""
-        rows, threads, place = hidden.float().contiguous(), torch.get_num_threads(), ctypes.byref(self._scores)
         assert 1 <= count <= MOST_BEST
-        tokens = torch.empty(len(rows), MOST_BEST, dtype=torch.int64)
-        likely = torch.empty(len(rows), MOST_BEST)
+        hidden = hidden.float().contiguous()
+        rows, threads, place = len(hidden), torch.get_num_threads(), ctypes.byref(self._scores)
+        tokens, likely = (c_int64 * (rows * MOST_BEST))(), (c_float * (rows * MOST_BEST))()
         with self._lock:
-            self._reserve(self._library.remask_best_scratch(place, len(rows), threads))
-            sizes = c_float(self.shape.norm_eps), len(rows)
-            far = _at(never), len(never), _at(self._scratch), threads
-            self._library.remask_best(place, *sizes, _at(rows), *far, _at(tokens), _at(likely))
-        return Best(tokens[:, :count], likely[:, :count])
+            self._reserve(self._library.remask_best_scratch(place, rows, threads))
+            given = c_float(self.shape.norm_eps), rows, _at(hidden), _at(never), len(never)
+            self._library.remask_best(place, *given, _at(self._scratch), threads, tokens, likely)
+        starts = range(0, rows * MOST_BEST, MOST_BEST)
+        return Best([tokens[at : at + count] for at in starts], [likely[at : at + count] for at in starts])
+
+    def _turned(self, last: int) -> Tensor:
+        """Cosine and sine of the rotation at all positions up to `last` and some more: [2, positions, head_dim / 2]."""
+        if last >= self._turns.shape[1]:
+            angle = torch.arange(rounded(last + 1))[:, None] * self._frequency
+            self._turns = torch.stack([angle.cos(), angle.sin()])
+        return self._turns
 
     def _reserve(self, size: int) -> None:
         if self._scratch.numel() < size:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -42,7 +43,7 @@ class Pass:
     def causal(cls, tokens: list[int], start: int, device: torch.device) -> Pass:
         """Each token sees itself and those before it."""
         count = len(tokens)
-        mask = torch.ones(count, count, dtype=torch.bool, device=device).tril() if count > 1 else None
+        mask = causal_mask(count, device) if count > 1 else None
         return cls(sent(tokens, device), torch.arange(start, start + count, device=device), mask)
 
     @classmethod
@@ -87,15 +88,16 @@ class Confidence(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best tokens of each row, the best first, and log p of each in nats: [R, K] int64 and float32."""
+    """The best tokens of each row, the best first, and log p of each in nats: R lists of K each."""
 
-    tokens: Tensor
-    likely: Tensor
+    tokens: list[list[int]]
+    likely: list[list[float]]
 
     @classmethod
     def of(cls, scores: Tensor, count: int) -> Best:
         """The best `count` of scores [R, vocab] float32, or as many as there are; brought over by one transfer."""
-        return cls(*together(*cls.among(scores, count)))
+        tokens, likely = together(*cls.among(scores, count))
+        return cls(tokens.tolist(), likely.tolist())
 
     @staticmethod
     def among(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -279,6 +281,12 @@ class Transformer:
         mask = torch.zeros(group, count, cache.length + count, dtype=cache.dtype, device=self.device)
         mask[:, :, -step.mask.shape[1] :].masked_fill_(~step.mask, -torch.inf)
         return mask.flatten(0, 1)
+
+
+@lru_cache(maxsize=64)
+def causal_mask(count: int, device: torch.device) -> Tensor:
+    """[count, count] bool: a row sees itself and the columns before it. Shared: not to be written to."""
+    return torch.ones(count, count, dtype=torch.bool, device=device).tril()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

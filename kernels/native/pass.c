@@ -1,7 +1,7 @@
 /* One pass of a dense decoder-only transformer with int8 matrices, float32 activations and bfloat16 keys and values.
  *
  * The formulas are those of models/transformer.py; this file does them in one call, on all threads, without leaving
- * the processor's cache in between. Knows no tokens: embedding and sampling are the caller's.
+ * the processor's cache in between. Knows no text; choosing tokens is the caller's.
  */
 #include <stdlib.h>
 #if defined(__linux__)
@@ -25,17 +25,20 @@ typedef struct {
     int32_t layers, width, heads, kv_heads, head_dim, mlp_width;
     float eps;
     const Layer *layer;
+    const int8_t *embedding;      /* [vocab][width] */
+    const float *embedding_scale; /* [vocab] */
 } Model;
 
 typedef struct {
     int32_t tokens, context, capacity, threads, masked;
+    const int64_t *ids, *positions; /* [tokens] */
     const uint8_t *mask;      /* [tokens][masked]: the last keys, all of the pass among them; NULL where all see all */
-    const float *cosine, *sine; /* [tokens][head_dim / 2] */
+    const float *cosine, *sine; /* [positions][head_dim / 2] */
     uint16_t *cache; /* [layers][kv_heads][capacity / 32][64 * padded head_dim] bfloat16: see attention.h */
     const int32_t *tap, *push; /* [layers]: the row of tapped, of pushes, for behind each layer, or -1; NULL for none */
     float *tapped;            /* [rows][tokens][width] out: states behind layers */
     const float *pushes;      /* [rows][width]: added to all states behind a layer */
-    float *x;                 /* [tokens][width] in and out */
+    float *x;                 /* [tokens][width] out: states behind the last layer */
     char *scratch;            /* as many bytes as remask_scratch says */
 } Step;
 
@@ -80,6 +83,14 @@ static int thread(void) {
 #else
     return 0;
 #endif
+}
+
+static void embed(const Model *m, const Step *p) {
+#pragma omp for
+    for (int t = 0; t < p->tokens; t++) {
+        const int8_t *row = m->embedding + p->ids[t] * m->width;
+        for (int i = 0; i < m->width; i++) p->x[(long)t * m->width + i] = row[i] * m->embedding_scale[p->ids[t]];
+    }
 }
 
 /* All rows to their parts: x [tokens][count]. */
@@ -143,7 +154,7 @@ static void place(const Model *m, const Layer *l, const Step *p, uint16_t *cache
         int first = 2 * i - p->context % 2;
         for (int t = first < 0 ? 0 : first; t < first + 2 && t < p->tokens; t++) {
             float *at = s->qkv + (long)t * all;
-            const float *c = p->cosine + (long)t * half, *sn = p->sine + (long)t * half;
+            const float *c = p->cosine + p->positions[t] * half, *sn = p->sine + p->positions[t] * half;
             uint16_t key[MOST_DIM], value[MOST_DIM];
             for (int h = 0; h < m->heads; h++) {
                 uint16_t *to = s->q + ((long)(h / group) * rows + t * group + h % group) * wide_dim;
@@ -204,6 +215,7 @@ void remask_pass(const Model *m, const Step *p) {
 #pragma omp parallel num_threads(p->threads)
     {
         set_tiles();
+        embed(m, p);
         for (int i = 0; i < m->layers; i++) {
             const Layer *l = m->layer + i;
             split(p->x, &l->qkv, m->eps, p->tokens, &s);

@@ -24,6 +24,7 @@ from remask.engine.decode.sample import choose
 from remask.engine.decode.search.expand import OTHERS
 from remask.engine.decode.tree import Tree
 from remask.engine.judge.corrector import Corrector
+from remask.engine.models.kv import GROWTH
 from remask.engine.models.memory import shortage_said
 from remask.engine.models.model import Model
 from remask.engine.models.transfer import picked_rows, sent
@@ -125,6 +126,7 @@ class Reader(ABC):
         taps = None if request.doubter is None else request.doubter.taps()
         hidden = self.forward(request, tree.widened(self.reading(request, draft, branches)), taps)
         masks = [len(tree) + row for row in masked_rows(branches)]
+        # All in one: the head's weights are many.
         scored = picked_rows(hidden, [*range(tree.root, len(tree)), *masks])
         take = self._take_best if _greedy(request) else self._take_scored
         way, written, drafted = take(request, tree, draft, hidden, scored)
@@ -138,12 +140,12 @@ class Reader(ABC):
     def _take_best(self, request: Request, tree: Tree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
         """As `_take_scored` where a row's best tokens decide: no scores of the whole vocabulary are made."""
         best = self.best(scored, 1 if request.rivals is None else OTHERS + 1)
-        own, likely = best.tokens[:, 0].tolist(), best.likely[:, 0].tolist()
+        own = [tokens[0] for tokens in best.tokens]
         way = tree.walk(own)
         rows = [row - tree.root for row in way]
-        request.sureness += [max(likely[row], math.log(LEAST)) for row in rows]
+        request.sureness += [max(best.likely[row][0], math.log(LEAST)) for row in rows]
         if request.rivals is not None:
-            request.rivals.hear(Best(best.tokens[rows], best.likely[rows]))
+            request.rivals.hear(Best([best.tokens[row] for row in rows], [best.likely[row] for row in rows]))
         return Taken(way, [own[row] for row in rows], own[len(tree) - tree.root :])
 
     def _take_scored(self, request: Request, tree: Tree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
@@ -164,7 +166,7 @@ class Reader(ABC):
         else:
             request.sureness += [told.likely[row] for row in rows]
         if request.rivals is not None:
-            request.rivals.hear(Best(*(one[rows] for one in best)))
+            request.rivals.hear(Best(*(one[rows].tolist() for one in best)))
         if request.doubter is not None:  # the head knows no penalties
             request.doubter.read(way, picked_rows(said, rows), written)
         if request.contrast is not None:
@@ -220,6 +222,7 @@ class Reader(ABC):
         """
         session = request.session
         kept = session.cut_to(tokens[:-1])
+        session.cache.reserve(len(tokens) - kept + min(request.room, GROWTH))  # once: fresh memory is costly
         request.hidden = None
 
         def forward(chunk: list[int], start: int) -> None:

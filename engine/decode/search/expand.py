@@ -53,8 +53,8 @@ class Rivals:
 
     def hear(self, best: Best) -> None:
         """Take note of the best tokens of the next places, OTHERS + 1 of each."""
-        self.tokens += best.tokens.tolist()
-        self.likely += best.likely.tolist()
+        self.tokens += best.tokens
+        self.likely += best.likely
 
 
 def weak_spans(rivals: Rivals, own: Sequence[int], sureness: Sequence[float], width: int, start: int = 0) -> list[Span]:
