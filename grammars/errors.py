@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from remask.grammars.language import Grammar
-from remask.grammars.lexis import scan, string_ends_line
+from remask.grammars.lexis import scan, string_left_open
 from remask.grammars.source import byte_count, encode
 
 if TYPE_CHECKING:
@@ -95,6 +95,17 @@ class Gap:
         text = self._before + middle
         return _first_break(self._grammar, text, self.true_errors(middle), lambda more: self.true_errors(middle + more))
 
+    def first_error(self, middle: str) -> int | None:
+        """The byte of the first true error of the texts with `middle` between them, or of the line end that causes it.
+
+        Raises as `true_errors` does.
+        """
+        errors = self.true_errors(middle)
+        if not errors:
+            return None
+        broken = _line_left_open(self._grammar, self._before + middle + self._after, errors[0].offset)
+        return errors[0].offset if broken is None else broken
+
     def true_errors(self, middle: str) -> tuple[TrueError, ...]:
         """`true_errors` of the texts with `middle` between them. Raises as that does."""
         source = encode(self._before + middle + self._after)
@@ -132,14 +143,27 @@ def _first_break(grammar: Grammar, text: str, errors: Errors, after: Callable[[s
         return None
     source, first = encode(text), errors[0].offset
     rest = source[first:].decode("utf-8", "replace")
-    if (not rest.strip() and not string_ends_line(grammar, text)) or _HEADER.search(text):
+    broken = _line_left_open(grammar, text, first)
+    if (not rest.strip() and broken is None) or _HEADER.search(text):
         return None
     open_at = scan(grammar, text).open_at
     string = byte_count(text[:open_at])
     if open_at >= 0 and (string <= first or _STRING_PREFIX.fullmatch(source, first, string) is not None):
         return None
     grown = (after(more) for more in _growth(grammar, rest))
-    return None if any(not found or found[0].offset != first for found in grown) else first
+    if any(not found or found[0].offset != first for found in grown):
+        return None
+    return first if broken is None else broken
+
+
+def _line_left_open(grammar: Grammar, text: str, error: int) -> int | None:
+    """The byte of the line end that leaves the string open at which, or behind which, the parser sees an error.
+
+    What stands in the string was right: the line may not end there. None where the error is another one.
+    """
+    at = len(encode(text)[:error].decode("utf-8", "replace"))
+    end = string_left_open(grammar, text, at)
+    return None if end is None else byte_count(text[:end])
 
 
 def _growth(grammar: Grammar, rest: str) -> list[str]:

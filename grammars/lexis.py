@@ -153,14 +153,19 @@ class _Scanner:
         return lead is not None and lead.end() >= self.string[0]
 
 
-def string_ends_line(grammar: Grammar, text: str) -> bool:
-    """Whether the last line of code ends, line end included, in a string that is not closed and may not run on."""
-    last = None
+def string_left_open(grammar: Grammar, text: str, at: int) -> int | None:
+    """The end of a line that a string before `at` leaves open though it may not run on; None for no such string.
+
+    It is the line of `at`, or the last one above with anything on it. `at` may also be the start of letters that the
+    string has before its quote.
+    """
     for match in tokens(grammar).finditer(text):
-        last = last if match.lastgroup == "n" else match
-    if last is None or last.lastgroup != "s" or text[last.end() : last.end() + 1] != "\n":
-        return False
-    return not text[last.end() :].strip() and not _closed(grammar).fullmatch(last.group())
+        if match.start() > at and not text[at : match.start()].isalpha():
+            break
+        end = match.end()
+        if match.lastgroup == "s" and text[end : end + 1] == "\n" and (at <= end or not text[end:at].strip()):
+            return None if _closed(grammar).fullmatch(match.group()) else end
+    return None
 
 
 def _pop_to_brace(stack: list[tuple[str, int]]) -> None:

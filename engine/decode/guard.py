@@ -24,7 +24,7 @@ from remask.engine.decode.stop import StopRules
 if TYPE_CHECKING:
     from remask.engine.decode.canvas import Canvas
 
-CANDIDATES = 8  # tokens that are tried at a position, each for a parse
+CANDIDATES = 16  # tokens that are tried at a position, each for a parse
 PLACES = 4  # positions a pass
 
 

@@ -103,7 +103,7 @@ def standing(task: Task, text: str, *, finished: bool = True) -> Standing:
         return Standing.EMPTY
     if finished and parses(task.language, task.prefix + task.suffix):
         return Standing.ADDED
-    goes_on = _goes_on(task.language, task.prefix + text) or not _goes_on(task.language, task.prefix)
+    goes_on = _goes_on(task.language, task.prefix + text, cut=not finished) or not _goes_on(task.language, task.prefix)
     return Standing.OPEN if goes_on else Standing.ADDED
 
 
@@ -198,14 +198,23 @@ def _rate(passed: Sequence[bool | None]) -> float | None:
     return round(sum(known) / len(known), 4) if known else None
 
 
-def _goes_on(language: str, text: str) -> bool:
-    """Whether `text` can still become a program by adding to its end."""
-    if language == "python":
-        try:
-            codeop.compile_command(text, symbol="exec")
-        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-            return False
-        return True
+def _goes_on(language: str, text: str, *, cut: bool = False) -> bool:
+    """Whether `text` can still become a program by adding to its end; a `cut` one may end within a statement."""
+    if language != "python":
+        return _viable(language, text)
+    whole = text[: text.rfind("\n") + 1]  # Python's compiler takes a line that is cut off for a wrong one
+    return _compiles(text) or (cut and _compiles(whole) and _viable(language, text))
+
+
+def _compiles(text: str) -> bool:
+    try:
+        codeop.compile_command(text, symbol="exec")
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _viable(language: str, text: str) -> bool:
     grammar = grammar_for_language(language)
     try:
         return grammar is not None and viable_prefix(grammar, text)

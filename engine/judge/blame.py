@@ -99,10 +99,9 @@ class Blame:
         try:
             if not self._closed:
                 return self._gap.first_break(draft)
-            errors = self._gap.true_errors(draft)
+            return self._gap.first_error(draft)
         except ValueError:
             return None
-        return errors[0].offset if errors else None
 
     def _blamed(self, place: int, pieces: Sequence[str], committed: Sequence[bool], written: int) -> Finding | None:
         tried = self._tries[written, place]

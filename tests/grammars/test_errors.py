@@ -112,6 +112,14 @@ def test_ends_of_lines_and_operators(language, text, expected):
     assert viable_prefix(grammar_for_language(language), text) is expected
 
 
+@pytest.mark.parametrize("language", ["python", "javascript", "cpp"])
+@pytest.mark.parametrize("line", ["x = 'abc", "x = f(1, 'abc, d", "x = f(u'abc)"])
+@pytest.mark.parametrize("more", ["", "\n    ", "\n    y = 1", "\n    y = 1\n"])
+def test_a_string_that_may_not_run_on_breaks_at_its_line_s_end(language, line, more):
+    text = f"{line}{more}"
+    assert first_break(grammar_for_language(language), text) == (len(line) if more else None)
+
+
 def test_no_prefix_of_real_code_is_refused():
     for name in ("textwrap.py", "bisect.py", "abc.py"):
         text = (Path(sysconfig.get_path("stdlib")) / name).read_text("utf-8")[:6_000]

@@ -76,7 +76,7 @@ def test_a_guess_behind_an_open_position_waits_for_the_last_pass():
 def test_a_guess_stays_where_no_candidate_is_better():
     every = "".join(map(chr, range(32, 127)))
     guard = Guard(Never(every), decode)
-    assert exchanged(guard, ["abcdefghijklmnop"])[0] == "a"
+    assert exchanged(guard, ["abcdefghijklmnopqrstuvwxyz"])[0] == "a"
     assert guard.syntax.asked == CANDIDATES + 2
 
 
