@@ -14,7 +14,7 @@ from torch import Tensor
 
 from remask.contract.errors import StorageError
 
-WORTH_TOKENS = 32  # entries of fewer tokens are not put aside: reading them again is as fast (docs/decoding.md)
+WORTH_TOKENS = 64  # entries of fewer tokens are not put aside: reading them again costs less (docs/decoding.md)
 LASTS_S = 3600.0  # what a search that was killed has left goes after this time
 
 
