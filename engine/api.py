@@ -27,6 +27,7 @@ from remask.contract.messages import (
     Timing,
 )
 from remask.engine.attempts import Attempt, Finisher, distinct
+from remask.engine.candidates import at_once, side_by_side_attempts
 from remask.engine.chat import reply_end
 from remask.engine.control.steering import Steer, steered
 from remask.engine.decode.guard import Guard
@@ -171,11 +172,14 @@ class Engine:
         aim = finisher.aim() if policy.branches > 1 else None
         greedy = hole(on_draft=on_draft, remasker=judge(), aim=aim, wanted=request.candidates, doubter=doubter())
         attempts = self._attempts(greedy, prompt, rules, finisher)
-        for seed in range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1):
+        seeds = range(1, TRIES_PER_CANDIDATE * (request.candidates - 1) + 1)
+        step = at_once(self.model, greedy, request.candidates - 1)
+        for at in range(0, len(seeds), step):
             if policy.branches > 1 or len(distinct(attempts)) >= request.candidates or budget.spent(0) is not None:
                 break
-            drawn = hole(temperature=TEMPERATURE, seed=seed, remasker=judge(), doubter=doubter())
-            attempts += self._attempts(drawn, prompt, rules, finisher)
+            some = seeds[at : at + step]
+            drawn = [hole(temperature=TEMPERATURE, seed=n, remasker=judge(), doubter=doubter()) for n in some]
+            attempts += self._drawn(drawn, prompt, rules, finisher)
         self._documents.trim()
         best, *others = distinct(attempts)[: request.candidates] or attempts[:1]
         first = attempts[0]
@@ -196,15 +200,24 @@ class Engine:
             ),
         )
 
-    def _attempts(self, hole: Request, prompt: Prompt, rules: StopRules, finisher: Finisher) -> list[Attempt]:
+    def _drawn(self, holes: list[Request], prompt: Prompt, rules: StopRules, finisher: Finisher) -> list[Attempt]:
+        """The attempts of one hole, or of several at once."""
+        if len(holes) == 1:
+            return self._attempts(holes[0], prompt, rules, finisher)
+        return side_by_side_attempts(self.model, holes, lambda d, h: self._attempts(h, prompt, rules, finisher, d))
+
+    def _attempts(
+        self, hole: Request, prompt: Prompt, rules: StopRules, finisher: Finisher, decoder: Decoder | None = None
+    ) -> list[Attempt]:
         """Read what the session lacks of the prompt, decode, and judge; several texts come of a search."""
+        decoder = decoder or self._decoder
         if hole.trace is not None:
             hole.trace.begin(hole.seed, self.model.decode)
-        counts = self._decoder.prepare(hole, prompt)
+        counts = decoder.prepare(hole, prompt)
         prompted = time.monotonic()
         if hole.trace is not None:
             hole.trace.prompted(counts)
-        texts = self._decoder.texts(hole, rules)
+        texts = decoder.texts(hole, rules)
         decode_ms = _milliseconds(prompted, time.monotonic())
         attempts: list[Attempt] = []
         for text in texts:

@@ -68,6 +68,14 @@ class Session:
         self.tokens += tokens
 
 
+    def fork(self) -> Session:
+        """Another session that holds the same, on the same pages until one of them writes: where a cache has pages."""
+        assert isinstance(self.cache, PagedCache)
+        other = Session(self.cache.fork())
+        other.tokens = list(self.tokens)
+        return other
+
+
 class Sessions:
     """Sessions by document, the least recently used forgotten first when their bytes exceed the budget."""
 
@@ -104,9 +112,7 @@ class Sessions:
         newest = next(reversed(self._by_document.values()), None)
         if newest is None or not isinstance(newest.cache, PagedCache):
             return Session(self._transformer.new_cache())
-        session = Session(newest.cache.fork())
-        session.tokens = list(newest.tokens)
-        return session
+        return newest.fork()
 
     def close(self, document: str) -> None:
         """Forget the document's session, if there is one."""

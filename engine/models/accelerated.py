@@ -62,6 +62,11 @@ class AcceleratedTransformer(Transformer):
         self._static = StaticPasses(self._pool, self._run, shape.max_positions)
         self._works = True
 
+    @property
+    def joins(self) -> bool:
+        """As `Transformer.joins`: while the kernels work."""
+        return self._works
+
     def new_cache(self) -> PagedCache:
         """An empty sequence in the pool that all of this model's sequences share."""
         return PagedCache(self._pool)

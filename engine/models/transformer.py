@@ -175,6 +175,11 @@ class Transformer:
         """What hidden states, keys and values are held in."""
         return self._final_norm.dtype
 
+    @property
+    def joins(self) -> bool:
+        """Whether a pass over several sequences costs less than one after the other."""
+        return False
+
     def new_cache(self) -> KVCache:
         """An empty KV cache that fits this model."""
         return KVCache(self.shape, dtype=self.activations, device=self.device)

@@ -182,11 +182,16 @@ def test_a_kernel_that_fails_at_work_gives_way_to_torch_and_that_is_said_once(ca
         raise RuntimeError("out of resource: shared memory")
 
     fast._rotary = refuse
+    assert fast.joins
     for step in (Pass.causal([1, 2, 3], 0, CPU), Pass.canvas([4, MASK], 3, CPU)):
         torch.testing.assert_close(fast.forward(step, ours), plain.forward(step, theirs), atol=1e-4, rtol=1e-4)
         ours.advance(len(step.tokens))
         theirs.advance(len(step.tokens))
     assert len([r for r in caplog.records if "shared memory" in r.message]) == 1
+    assert not fast.joins
+    step = Pass.canvas([4, MASK], 5, CPU)
+    both = fast.forward_all([step, step], [ours, ours.fork()])  # one after the other, then
+    assert torch.equal(both[0], both[1])
 
 
 def test_a_kernel_that_fails_behind_the_first_layer_leaves_no_states_of_its_own_pass():
