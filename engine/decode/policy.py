@@ -82,7 +82,7 @@ class Remask(StrEnum):
     CONFIDENCE = "confidence"  # a later pass thinks far less of a token than the one that committed it
     NAMES = "names"  # names that nothing defines, once each
     CORRECTOR = "corrector"  # the corrector head, where the model has one, once a position
-    ALL = "all"
+    ALL = "all"  # but confidence, which loses more than it mends
 
 
 class Commit(StrEnum):
@@ -214,7 +214,8 @@ class Policy:
     def judges(self) -> frozenset[Remask]:
         """Who may take committed tokens back."""
         wanted = frozenset(Remask(name) for name in self.remask.split("+"))
-        return (frozenset(Remask) if Remask.ALL in wanted else wanted) - {Remask.OFF, Remask.ALL}
+        every = frozenset(Remask) - {Remask.CONFIDENCE}
+        return (every if Remask.ALL in wanted else wanted) - {Remask.OFF, Remask.ALL}
 
     @property
     def sources(self) -> tuple[Source, ...]:

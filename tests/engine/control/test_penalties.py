@@ -16,7 +16,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import POLICIES, Policy, Verify, policy_named, searching
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
@@ -139,7 +139,7 @@ def test_the_cache_after_a_contrastive_text_is_that_of_the_text():
     torch.testing.assert_close(request.session.cache.snapshot(), cold.snapshot(), atol=1e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize("policy", ["parallel", "confident:canvas=8", "parallel:draft=seeded,remask=all"])
+@pytest.mark.parametrize("policy", ["parallel", "confident:canvas=8", "parallel:draft=seeded,remask=parser+confidence"])
 def test_an_unverified_canvas_is_penalised_by_what_stands_before_each_place(policy):
     """A penalty without bound: no token twice, but where all the likely ones are used up."""
     chosen = policy_named(f"{policy}{',' if ':' in policy else ':'}repetition=10,threshold=1", SPEC)

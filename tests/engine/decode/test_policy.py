@@ -72,6 +72,7 @@ def test_parameters_change_a_named_policy(text, expected):
         ("parallel:remask=parser+all", "not 'parser\\+all'"),
         ("parallel:remask=", "not ''"),
         ("parallel:doubt=1.5", "doubt is 0 to 1"),
+        ("parallel:surer=2", "surer is 0 to 1"),
         ("parallel:fall=-1", "fall is 0 to 1"),
         ("single_pass:canvas=1", "2 or more"),
         ("lookup:lookup=0", "lookup is 1 to 256"),
@@ -90,7 +91,7 @@ def test_wrong_parameters_are_refused_by_name_and_range(text, says):
         ("off", set()),
         ("parser", {"parser"}),
         ("names+confidence", {"names", "confidence"}),
-        ("all", {"parser", "confidence", "names", "corrector"}),
+        ("all", {"parser", "names", "corrector"}),
     ],
 )
 def test_judges_are_joined(remask, judges):
