@@ -15,8 +15,8 @@ from torch import Tensor
 
 from remask.engine.control.penalties import contrasted, degeneration
 from remask.engine.decode.tree import Tree
+from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import onto, picked_rows
-from remask.engine.models.transformer import Pass
 
 if TYPE_CHECKING:
     from remask.engine.decode.regimes.base import Reader

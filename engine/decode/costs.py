@@ -20,7 +20,8 @@ from remask.contract.errors import StorageError
 from remask.contract.places import cache_dir
 from remask.engine.models.drafting import DraftHead
 from remask.engine.models.model import Model
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.passes import Pass
+from remask.engine.models.transformer import Transformer
 
 log = logging.getLogger(__name__)
 

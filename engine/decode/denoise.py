@@ -18,7 +18,7 @@ from remask.engine.decode.policy import Commit, Policy
 from remask.engine.decode.remask import MOST_EXTRA, Finding, Removal
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose, entropy
-from remask.engine.models.transformer import Confidence
+from remask.engine.models.passes import Confidence
 
 if TYPE_CHECKING:
     from remask.engine.decode.regimes.base import Reader

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from remask.engine.models.kv import KVCache
 from remask.engine.models.memory import is_shortage
-from remask.engine.models.transformer import Best, Confidence, Pass, Taps, Transformer
+from remask.engine.models.passes import Best, Confidence, Pass, Taps
+from remask.engine.models.transformer import Transformer
 
 T = TypeVar("T")
 Work = Callable[[Transformer], T]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import onto, sent
-from remask.engine.models.transformer import Pass
 
 
 class Tree:

@@ -23,8 +23,8 @@ from remask.engine.decode.policy import POLICIES, Policy, policy_named
 from remask.engine.decode.request import Budget, Request
 from remask.engine.evaluation.tasks import Task
 from remask.engine.models.model import Model
+from remask.engine.models.passes import Pass
 from remask.engine.models.spec import ModelSpec
-from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt, build_prompt
 from remask.engine.session import Session
 from remask.grammars import grammar_for_language

@@ -14,7 +14,8 @@ import torch
 
 from remask.engine.evaluation.bench_pass import WARM_UP, filled, seconds_of
 from remask.engine.models.kv import KVCache
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.passes import Pass
+from remask.engine.models.transformer import Transformer
 
 
 def bench_batch(transformer: Transformer, sequences: int, tokens: int, context: int, repeats: int) -> dict[str, Any]:

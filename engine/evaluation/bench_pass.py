@@ -23,8 +23,9 @@ from remask.engine.evaluation.random_gemma import read_context
 from remask.engine.models.gemma import GemmaCache, GemmaTransformer
 from remask.engine.models.kv import KVCache
 from remask.engine.models.matrix import EIGHT_BITS
+from remask.engine.models.passes import Confidence, Pass
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Confidence, Pass, Transformer
+from remask.engine.models.transformer import Transformer
 
 Clock = Callable[[], float]
 BLOCKS = (1, 2, 4, 8, 16, 32)

@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
 from remask.engine.models.kv import KVCache
+from remask.engine.models.passes import Pass
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import REFINED, Pass
+from remask.engine.models.transformer import REFINED
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Budget, Request
 from remask.engine.evaluation.tasks import drawn
 from remask.engine.models.model import Model
+from remask.engine.models.passes import Pass
 from remask.engine.models.spec import Regime
-from remask.engine.models.transformer import Pass
 from remask.engine.session import Session
 from remask.engine.training.corpus.examples import MIDDLE, PREFIX
 from remask.engine.training.corpus.store import NO_SEGMENT, Corpus

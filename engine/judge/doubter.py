@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from remask.engine.judge.corrector import Corrector, signs_of
+from remask.engine.models.passes import Taps
 from remask.engine.models.transfer import picked_rows, sent
-from remask.engine.models.transformer import Taps
 
 
 class Doubter:

@@ -20,9 +20,10 @@ from remask.engine.models.inputs import Inputs
 from remask.engine.models.kv import KVCache
 from remask.engine.models.matrix import Matrix, Rows, picked, product
 from remask.engine.models.paged import PagedCache, PagePool
+from remask.engine.models.passes import Confidence, Pass, Taps
 from remask.engine.models.spec import Shape
 from remask.engine.models.static_pass import StaticPasses
-from remask.engine.models.transformer import Confidence, Layer, Pass, Taps, Transformer
+from remask.engine.models.transformer import Layer, Transformer
 
 OLDEST = (8, 0)  # compute capability: bfloat16 products in hardware
 logger = logging.getLogger(__name__)

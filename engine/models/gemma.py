@@ -17,8 +17,9 @@ from torch import Tensor
 from remask.contract.errors import ModelError
 from remask.engine.models.config import positive, read_json
 from remask.engine.models.kv import KVCache
+from remask.engine.models.passes import Pass, Taps
 from remask.engine.models.spec import Layout, ModelSpec, Regime, Shape, UniformNoise
-from remask.engine.models.transformer import Pass, Taps, Transformer
+from remask.engine.models.transformer import Transformer
 
 
 class GemmaCache(KVCache):

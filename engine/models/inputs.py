@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from remask.engine.models.paged import PAGE, PagedCache
+from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import sent
-from remask.engine.models.transformer import Pass
 
 
 class Size(NamedTuple):

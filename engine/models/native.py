@@ -22,8 +22,9 @@ from remask.contract.places import cache_dir, named_dir
 from remask.engine.models.kv import KVCache, rounded
 from remask.engine.models.matrix import fused
 from remask.engine.models.native_kv import NativeCache
+from remask.engine.models.passes import Best, Pass, Taps
 from remask.engine.models.spec import Shape
-from remask.engine.models.transformer import Best, Pass, Taps, Transformer
+from remask.engine.models.transformer import Transformer
 from remask.kernels.native import build
 
 SWITCH = "REMASK_NATIVE"  # 0 turns the C pass off

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from remask.engine.models.inputs import Inputs, Size
 from remask.engine.models.paged import PAGE, PagedCache, PagePool
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 64)  # tokens of a sequence; longer ones are prompts, where a launch costs little
 SEQUENCES = (1, 2, 4, 8, 16)

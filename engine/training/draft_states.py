@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.passes import Pass
+from remask.engine.models.transformer import Transformer
 from remask.engine.session import PREFILL_CHUNK
 from remask.engine.training.batches import PREFIX, Ints
 from remask.engine.training.corpus.store import NO_SEGMENT, SplitRows

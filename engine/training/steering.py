@@ -16,8 +16,8 @@ from torch import Tensor
 from remask.contract.errors import InputError
 from remask.engine.control.steering import Steering
 from remask.engine.models.model import Model
+from remask.engine.models.passes import Pass, Taps
 from remask.engine.models.spec import ModelSpec, Regime
-from remask.engine.models.transformer import Pass, Taps
 
 WINDOW = 256  # tokens a pass reads; longer texts are read in pieces
 SKIPPED = 4  # tokens at a piece's start

@@ -6,7 +6,7 @@ from tiny import SHAPE, tiny_model
 
 from remask.contract.errors import ModelError
 from remask.engine.models.paged import PagedCache, PagePool
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 from remask.engine.session import PREFILL_CHUNK, Session, Sessions
 
 

@@ -10,7 +10,7 @@ from tiny import SHAPE, tiny_model
 from remask.contract.errors import ModelError, StorageError
 from remask.engine.models.kv import KVCache
 from remask.engine.models.paged import PagedCache, PagePool
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 from remask.engine.session import Session
 from remask.engine.store import DiskStore, RawBytes
 

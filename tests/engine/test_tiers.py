@@ -7,7 +7,7 @@ from tiny import tiny_model
 from remask.contract.errors import StorageError
 from remask.contract.messages import CompletionRequest
 from remask.engine.api import Engine
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 from remask.engine.store import DiskStore
 from remask.engine.tiers import Tiers
 

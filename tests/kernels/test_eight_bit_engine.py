@@ -11,7 +11,8 @@ from remask.engine.models.accelerated import AcceleratedTransformer
 from remask.engine.models.checkpoint import quantise
 from remask.engine.models.inputs import Size
 from remask.engine.models.matrix import FP8
-from remask.engine.models.transformer import Pass, Taps, Transformer
+from remask.engine.models.passes import Pass, Taps
+from remask.engine.models.transformer import Transformer
 
 CPU = torch.device("cpu")
 FLAGS = replace(SHAPE, qkv_bias=True, qk_norm=True, layers=1, tied_embeddings=False)

@@ -9,8 +9,9 @@ from tiny import MASK, SHAPE, random_weights
 from remask.engine.evaluation.plain_pass import PlainTransformer
 from remask.engine.models.accelerated import AcceleratedTransformer, kernels_run
 from remask.engine.models.inputs import Size
+from remask.engine.models.passes import Confidence, Pass, Taps
 from remask.engine.models.static_pass import BUCKETS, size_of
-from remask.engine.models.transformer import Confidence, Pass, Taps, Transformer
+from remask.engine.models.transformer import Transformer
 
 CPU = torch.device("cpu")
 FLAGS = replace(SHAPE, qkv_bias=True, qk_norm=True, heads=6, kv_heads=3, layers=1)

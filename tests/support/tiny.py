@@ -9,8 +9,9 @@ import torch
 
 from remask.engine.models.checkpoint import expected_tensors
 from remask.engine.models.model import Model
+from remask.engine.models.passes import Best
 from remask.engine.models.spec import ModelSpec, Regime, Shape
-from remask.engine.models.transformer import Best, Transformer
+from remask.engine.models.transformer import Transformer
 
 END, SUFFIX, PREFIX, MASK = 256, 257, 258, 259
 VOCAB = 260

@@ -27,8 +27,8 @@ from remask.engine.judge.corrector import Corrector
 from remask.engine.models.kv import GROWTH
 from remask.engine.models.memory import shortage_said
 from remask.engine.models.model import Model
+from remask.engine.models.passes import Best, Confidence, Pass, Taps
 from remask.engine.models.transfer import picked_rows, sent
-from remask.engine.models.transformer import Best, Confidence, Pass, Taps
 from remask.engine.prompt import Prompt
 
 LEAST = 1e-9  # a probability whose logarithm is still finite

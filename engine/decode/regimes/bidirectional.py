@@ -16,8 +16,8 @@ from remask.contract.messages import PromptCounts
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Reader, places
 from remask.engine.decode.request import Request
+from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import picked_rows
-from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 
 LENGTHS = (4, 8, 16, 32, 64)  # canvases to try; corpus figures: half of all lines fit 8 tokens, nearly all fit 32

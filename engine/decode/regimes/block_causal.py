@@ -17,8 +17,8 @@ from remask.engine.control.penalties import repeated
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Reader, places
 from remask.engine.decode.request import Request
+from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import picked_rows
-from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 
 

@@ -11,8 +11,8 @@ from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Branches, Reader, places
 from remask.engine.decode.request import Request
 from remask.engine.judge.corrector import Corrector, signs_of
+from remask.engine.models.passes import Pass, Taps
 from remask.engine.models.transfer import onto, picked_rows, sent
-from remask.engine.models.transformer import Pass, Taps
 
 
 class CausalReader(Reader):

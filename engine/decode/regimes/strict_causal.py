@@ -12,7 +12,7 @@ from torch import Tensor
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Request
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 
 
 class StrictCausalReader(Reader):

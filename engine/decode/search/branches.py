@@ -20,8 +20,8 @@ from remask.engine.decode.regimes.base import LEAST, Reader
 from remask.engine.decode.request import Request
 from remask.engine.decode.search.aside import Aside
 from remask.engine.judge.doubter import Doubter
+from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import onto, picked_rows, sent, together
-from remask.engine.models.transformer import Pass
 
 MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; what is more goes aside
 LEAST_FREED = 4  # part of them that has to be gained by that

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from remask.engine.models.transformer import Best
+from remask.engine.models.passes import Best
 
 OTHERS = 3  # tokens beside the own one that a place may be tried with
 KEPT = 2 / 3  # of log p of what stood behind a span: what is written anew there may come out likelier

@@ -23,7 +23,7 @@ from remask.engine.decode.search.tree import Tree
 from remask.engine.decode.search.weighing import Scales
 from remask.engine.decode.search.writing import Writer
 from remask.engine.decode.stop import StopRules
-from remask.engine.models.transformer import Best
+from remask.engine.models.passes import Best
 
 MOST_TOKENS = 1024  # written in all branches of a search
 LEAST_DISPUTED = 3  # texts; between two that differ in one place there is nothing to settle

@@ -113,7 +113,7 @@ def engine(folder, *steers, cache=False):
 
 
 def states(one):
-    from remask.engine.models.transformer import Pass
+    from remask.engine.models.passes import Pass
 
     transformer = one.model.transformer
     return transformer.forward(Pass.causal([3, 4, 5], 0, transformer.device), transformer.new_cache())

@@ -11,7 +11,8 @@ from remask.contract.errors import ModelError
 from remask.engine.decode.lockstep import side_by_side
 from remask.engine.models.kv import KVCache
 from remask.engine.models.memory import shortage_said
-from remask.engine.models.transformer import Confidence, Pass, Transformer
+from remask.engine.models.passes import Confidence, Pass
+from remask.engine.models.transformer import Transformer
 
 CPU = torch.device("cpu")
 

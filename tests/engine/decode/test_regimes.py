@@ -13,8 +13,9 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Policy, Verify
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
+from remask.engine.models.passes import Pass
 from remask.engine.models.spec import Layout, Regime
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.transformer import Transformer
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 

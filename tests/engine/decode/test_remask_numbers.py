@@ -19,8 +19,8 @@ from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.decode.trace import Remasked, Trace
 from remask.engine.judge.corrector import Corrector, part_shapes, signs_of
+from remask.engine.models.passes import Pass, Taps
 from remask.engine.models.spec import Layout, Regime
-from remask.engine.models.transformer import Pass, Taps
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 

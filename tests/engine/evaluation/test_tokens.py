@@ -12,7 +12,7 @@ from remask.contract.errors import InputError
 from remask.engine.decode.regimes.causal import CausalReader
 from remask.engine.evaluation.infilling import describe
 from remask.engine.evaluation.tokens import MASK_RATES, Example, TokenReport, measure, read_examples
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 from remask.engine.training.corpus.store import load_corpus
 
 HEAD = [SUFFIX, *b"\n", PREFIX, *b"x ="]

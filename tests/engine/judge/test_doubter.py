@@ -16,7 +16,7 @@ from remask.engine.decode.search.value import WRONG_NATS, Aim
 from remask.engine.decode.stop import StopRules
 from remask.engine.judge.corrector import Corrector, part_shapes, signs_of
 from remask.engine.judge.doubter import Doubter
-from remask.engine.models.transformer import Pass, Taps
+from remask.engine.models.passes import Pass, Taps
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 

@@ -9,7 +9,8 @@ from tiny import SHAPE, random_weights
 
 from remask.engine.models.checkpoint import quantise
 from remask.engine.models.native import MOST_BEST, NativeTransformer, native_library
-from remask.engine.models.transformer import Best, Transformer
+from remask.engine.models.passes import Best
+from remask.engine.models.transformer import Transformer
 
 STRIPE = 512  # tokens whose scores C holds at once
 SIZES = [260, STRIPE, STRIPE + 1, 2 * STRIPE + 33, 3 * STRIPE - 31]

@@ -11,8 +11,9 @@ from remask.contract.errors import ModelError
 from remask.engine.models.config import dense_shape
 from remask.engine.models.families import FAMILIES, read_spec
 from remask.engine.models.model import Model
+from remask.engine.models.passes import Pass
 from remask.engine.models.spec import Layout, Regime
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.transformer import Transformer
 
 transformers = pytest.importorskip("transformers")
 

@@ -15,7 +15,7 @@ from remask.engine.models.checkpoint import quantise
 from remask.engine.models.model import Model
 from remask.engine.models.native import NativeTransformer, _multiplies_exactly, native_library
 from remask.engine.models.native_kv import NativeCache
-from remask.engine.models.transformer import Pass
+from remask.engine.models.passes import Pass
 from remask.kernels.native import build
 
 CPU = torch.device("cpu")

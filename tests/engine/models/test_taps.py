@@ -8,7 +8,8 @@ from tiny import SHAPE, random_weights
 
 from remask.engine.models.checkpoint import quantise
 from remask.engine.models.native import NativeTransformer, native_library
-from remask.engine.models.transformer import Pass, Taps, Transformer
+from remask.engine.models.passes import Pass, Taps
+from remask.engine.models.transformer import Transformer
 
 CPU = torch.device("cpu")
 DEEP = replace(SHAPE, layers=4)

@@ -8,7 +8,8 @@ from tiny import MASK, SHAPE, random_weights
 from remask.contract.errors import ModelError
 from remask.engine.evaluation.plain_pass import PlainTransformer
 from remask.engine.models.matrix import fused
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.passes import Pass
+from remask.engine.models.transformer import Transformer
 
 CPU = torch.device("cpu")
 

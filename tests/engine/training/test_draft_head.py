@@ -11,7 +11,8 @@ from training import split
 
 from remask.contract.errors import InputError
 from remask.engine.models.draft_head import FILE, advance, read_head, readout, rms, take_in
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.passes import Pass
+from remask.engine.models.transformer import Transformer
 from remask.engine.training.draft_head import HeadRecipe, HeadTrainer, frequent_tokens, short_list_loss
 from remask.engine.training.draft_states import States
 

@@ -9,7 +9,8 @@ from tiny import MASK, PREFIX, SHAPE, SPEC, SUFFIX, random_weights
 from training import END, fixed_network, network, split
 
 from remask.engine.judge.corrector import normalise, signs_of
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.passes import Pass
+from remask.engine.models.transformer import Transformer
 from remask.engine.training.batches import rows_of
 from remask.engine.training.drafts import DraftOptions, Drafts, Kind
 

@@ -7,7 +7,8 @@ import torch
 from tiny import SHAPE, random_weights
 from training import RECIPE, batches, network
 
-from remask.engine.models.transformer import Pass, Transformer
+from remask.engine.models.passes import Pass
+from remask.engine.models.transformer import Transformer
 from remask.engine.training.network import Network
 from remask.engine.training.objective import learn, measure, read
 

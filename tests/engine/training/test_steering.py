@@ -7,8 +7,8 @@ import torch
 from tiny import PREFIX, SPEC, tiny_model
 
 from remask.contract.errors import InputError
+from remask.engine.models.passes import Pass, Taps
 from remask.engine.models.spec import Layout, Regime
-from remask.engine.models.transformer import Pass, Taps
 from remask.engine.training.steering import SKIPPED, WINDOW, make_steering, pieces_of
 
 ONE, OTHER = ["aaaa bbbb aaaa bbbb", "abababababab"], ["(((((([[[[[[", "[(])[(])[(])[(])"]

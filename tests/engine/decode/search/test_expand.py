@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remask.engine.decode.search.expand import KEPT, OTHERS, Rivals, noise, rejoined, span_width, weak_spans
-from remask.engine.models.transformer import Best
+from remask.engine.models.passes import Best
 
 
 @given(st.integers(1, 30))

@@ -20,8 +20,8 @@ from remask.engine.decode.search.branches import Branches
 from remask.engine.decode.search.value import BROKEN_NATS, Aim, for_length, lines_of
 from remask.engine.decode.stop import StopRules
 from remask.engine.decode.trace import Record, Trace, from_json, to_json
+from remask.engine.models.passes import Pass
 from remask.engine.models.spec import Regime
-from remask.engine.models.transformer import Pass
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 from remask.engine.store import DiskStore
