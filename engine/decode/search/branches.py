@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
+from weakref import ref
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; 
 LEAST_FREED = 4  # part of them that has to be gained by that
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Branch:
     """A continuation. `tokens`: the newest known one and what was written; `sureness`: log p of each written one.
 
@@ -72,7 +73,7 @@ class Branches:
         del request.session.tokens[shared:]
         self._most = most
         self._aside = Aside(request.shelf)
-        self._all: list[Branch] = []
+        self._all: list[ref[Branch]] = []  # those that nobody else knows any more will not be expanded
         self._kept: Branch | None = None
 
     def __enter__(self) -> Self:
@@ -111,7 +112,7 @@ class Branches:
         return self._added(one)
 
     def _added(self, branch: Branch) -> Branch:
-        self._all.append(branch)
+        self._all.append(ref(branch))
         return branch
 
     def go_on(self, branches: Sequence[Branch], drafts: Sequence[list[int]]) -> list[int]:
@@ -217,7 +218,7 @@ class Branches:
             return
         cache = self._request.session.cache
         held = cache.snapshot(self._shared)
-        for branch in self._all:
+        for branch in filter(None, (known() for known in self._all)):
             if branch not in live and branch.slots:
                 branch.aside, branch.kept = self._aside.put(held[:, :, :, branch.slots]), len(branch.slots)
                 branch.slots = []

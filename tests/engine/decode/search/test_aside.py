@@ -146,6 +146,20 @@ def test_branches_write_the_same_whatever_becomes_of_what_is_put_aside(store, ki
     assert not list(store._cache)
 
 
+@torch.inference_mode()
+def test_a_branch_that_nobody_knows_any_more_is_not_put_aside(store):
+    shelf = Counted(store)
+    reader, request, prompt = opened(shelf)
+    with Branches(reader, request, len(prompt) - 1, most=24) as held:
+        known, forgotten, live = (held.start([prompt[-1], token]) for token in (5, 9, 11))
+        for _ in range(4):
+            step(held, [known, forgotten])
+        del forgotten
+        while known.slots:
+            step(held, [live], draft=2)
+        assert shelf.puts == 1
+
+
 def test_an_error_leaves_nothing_on_the_disk(store):
     reader, request, prompt = opened(store)
 
