@@ -36,7 +36,7 @@ def remask() -> None:
 @click.option("--model", type=click.Path(), help="A checkpoint folder instead of the default model.")
 @click.option("--adapter", type=click.Path(), help="A folder with a LoRA adapter for it.")
 @click.option("--device", default="auto", help="auto, cpu or cuda.")
-@click.option("--dtype", default="auto", help="auto, int8, float32 or bfloat16.")
+@click.option("--dtype", default="auto", help="auto, int8, fp8, float32 or bfloat16.")
 def lsp(model: str | None, adapter: str | None, device: str, dtype: str) -> None:
     """Serve an editor over standard input and output."""
     from remask.cli.lsp import run

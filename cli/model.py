@@ -100,6 +100,8 @@ def use(source: str, adapter: str | None) -> None:
     click.echo(f"Using {facts.name} ({facts.family}, {facts.parameters / 1e9:.2f} B parameters).")
     if not facts.fits:
         click.echo(f"It needs about {facts.memory / 1e9:.1f} GB, which this machine does not have free.", err=True)
+        if facts.memory_eight_bits:
+            click.echo(f"With --dtype int8 about {facts.memory_eight_bits / 1e9:.1f} GB do.", err=True)
 
 
 def folder_named(source: str) -> Path:
@@ -132,7 +134,8 @@ def described(facts: Facts) -> dict[str, str]:
         "regime": facts.regime,
         "parameters": f"{facts.parameters / 1e9:.3f} billion",
         "memory": f"{facts.memory / 1e9:.1f} GB with 4,096 tokens of context"
-        + ("" if facts.fits else " (more than is free here)"),
+        + ("" if facts.fits else " (more than is free here)")
+        + (f"; {facts.memory_eight_bits / 1e9:.1f} GB with weights of 8 bits" if facts.memory_eight_bits else ""),
         "infilling": facts.infilling,
         "KV cache": facts.cache,
         "verifies": "yes" if facts.verifies else "no",

@@ -43,7 +43,7 @@ def engine_options(command: F) -> F:
             callback=lambda context, _, value: context.meta.update({CORRECTOR: value}),
             help="A corrector head's file instead of the one beside the model.",
         ),
-        click.option("--dtype", default="auto", help="auto, int8, float32 or bfloat16."),
+        click.option("--dtype", default="auto", help="auto, int8, fp8, float32 or bfloat16."),
         click.option("--device", default="auto", help="auto, cpu or cuda."),
         click.option(
             "--adapter", type=click.Path(path_type=Path), help="A folder with a LoRA adapter, merged into the model."

@@ -23,7 +23,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--steps", default=0, type=click.IntRange(0), help="End after so many steps (repeatable).")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change the recipe, e.g. inner=1024.")
 @click.option("--device", default="auto", help="auto, cpu or cuda.")
-@click.option("--dtype", default="auto", help="What the model is read in: auto, int8, float32 or bfloat16.")
+@click.option("--dtype", default="auto", help="What the model is read in: auto, int8, fp8, float32 or bfloat16.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def draft_head(
     corpus: Path,

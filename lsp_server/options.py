@@ -32,7 +32,7 @@ class ServerOptions:
     )
     device: str = field(default="auto", metadata=about(WORD, "Where the model runs: auto, cpu, cuda."))
     dtype: str = field(
-        default="auto", metadata=about(WORD, "The model's number format: auto, int8, float32, bfloat16.")
+        default="auto", metadata=about(WORD, "The model's number format: auto, int8, fp8, float32, bfloat16.")
     )
     steer: tuple[str, ...] = field(
         default=(), metadata=about(WORDS, "Steering vectors, as FILE or FILE:strength (docs/control.md).")

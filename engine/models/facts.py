@@ -33,7 +33,10 @@ PUBLISHED_SIZES = {  # billions of parameters of the checkpoints that people use
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A checkpoint in numbers and words. Memory is in bytes, as the weights would be held here."""
+    """A checkpoint in numbers and words. Memory is in bytes, as the weights would be held here.
+
+    memory_eight_bits: with weights in int8 or float8, 0 for a family that does not run so.
+    """
 
     name: str
     folder: str
@@ -48,6 +51,7 @@ class Facts:
     policy: str
     licence: str
     adapters: tuple[str, ...] = ()  # merged into it, in this order
+    memory_eight_bits: int = 0
 
 
 def facts_of(folder: Path, adapter: Path | None = None) -> Facts:
@@ -60,7 +64,8 @@ def facts_of(folder: Path, adapter: Path | None = None) -> Facts:
     for one in adapters:
         name = one.title(name)
     width = choose_dtype("auto", choose_device("auto")).itemsize
-    memory = memory_needed(spec.shape.parameters, spec.shape.kv_values_per_token, width)
+    sizes = spec.shape.parameters, spec.shape.kv_values_per_token
+    memory = memory_needed(*sizes, width)
     return Facts(
         name=name,
         folder=str(folder),
@@ -75,12 +80,14 @@ def facts_of(folder: Path, adapter: Path | None = None) -> Facts:
         policy=spec.policy,
         licence=licence_of(folder),
         adapters=tuple(one.name for one in adapters),
+        memory_eight_bits=0 if spec.regime is Regime.UNIFORM else memory_needed(*sizes, 1),
     )
 
 
 def memory_needed(parameters: float, kv_values_per_token: int = 0, dtype_bytes: int = 2) -> int:
-    """Bytes for the weights and the KV state of 4,096 tokens, with room to work."""
-    return int((parameters + kv_values_per_token * CONTEXT_TOKENS) * dtype_bytes * WORKING_SHARE)
+    """Bytes for the weights and the KV state of 4,096 tokens, of 16 bits at least, with room to work."""
+    held = parameters * dtype_bytes + kv_values_per_token * CONTEXT_TOKENS * max(2, dtype_bytes)
+    return int(held * WORKING_SHARE)
 
 
 def free_memory() -> int:

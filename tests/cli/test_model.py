@@ -89,6 +89,7 @@ def test_show_names_family_size_memory_and_licence(tmp_path, capsys):
     assert (facts["family"], facts["licence"], facts["verifies"]) == ("wedlm", "apache-2.0", True)
     assert facts["parameters"] > 20_000
     assert facts["memory"] > 2 * facts["parameters"]
+    assert facts["parameters"] < facts["memory_eight_bits"] < facts["memory"]
     assert facts["fits"] is True
 
 
