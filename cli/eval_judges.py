@@ -62,7 +62,7 @@ def syntax(
     dtype: str,
 ) -> int:
     """Count the syntax errors that completions add, before and after the gate, and time the judges."""
-    from remask.engine.decode.policy import policy_named
+    from remask.engine.decode.policies import policy_named
     from remask.engine.evaluation.infilling import describe
     from remask.engine.evaluation.report import progress
     from remask.engine.evaluation.sandbox import isolation
@@ -111,7 +111,7 @@ def faults(
     from itertools import islice
 
     from remask.contract.errors import InputError
-    from remask.engine.decode.policy import policy_named
+    from remask.engine.decode.policies import policy_named
     from remask.engine.evaluation.faults import LEAST, Report, inject, measure
     from remask.engine.evaluation.heldout import make_tasks
     from remask.engine.evaluation.infilling import describe

@@ -59,7 +59,7 @@ def infilling(
     dtype: str,
 ) -> int:
     """Fill holes whose true text is known, and run their tests where they have some."""
-    from remask.engine.decode.policy import policy_named
+    from remask.engine.decode.policies import policy_named
     from remask.engine.evaluation.infilling import Report, describe
     from remask.engine.evaluation.infilling import evaluate as run
     from remask.engine.evaluation.report import progress

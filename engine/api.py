@@ -32,7 +32,8 @@ from remask.engine.chat import reply_end
 from remask.engine.control.steering import Steer, steered
 from remask.engine.decode.guard import Guard
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import Policy, Remask, policy_named, searching
+from remask.engine.decode.policies import policy_named, searching
+from remask.engine.decode.policy import Policy, Remask
 from remask.engine.decode.remask import Falling, Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end, fitted, line_before_code

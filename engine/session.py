@@ -67,7 +67,6 @@ class Session:
         self.cache.advance(len(tokens))
         self.tokens += tokens
 
-
     def fork(self) -> Session:
         """Another session that holds the same, on the same pages until one of them writes: where a cache has pages."""
         assert isinstance(self.cache, PagedCache)

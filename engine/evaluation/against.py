@@ -21,7 +21,8 @@ import torch
 from remask.contract.errors import EngineError, InputError
 from remask.contract.messages import Reason
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import Policy, policy_named
+from remask.engine.decode.policies import policy_named
+from remask.engine.decode.policy import Policy
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.evaluation.bench import BASELINE, SOURCES, sample_holes

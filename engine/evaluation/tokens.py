@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from remask.contract.errors import InputError
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.request import Budget, Request

@@ -31,7 +31,7 @@ def test_json_contract_and_a_warm_second_call(file, capsys):
     assert first["others"] == []
     assert first["range"] == {"start": {"line": 6, "column": 9}, "end": {"line": 6, "column": 9}}
     assert set(first["ms"]) == {"total", "prompt", "decode"}
-    assert (first["language"], first["policy"]) == ("python", "retry")
+    assert (first["language"], first["policy"]) == ("python", "search")
     assert first["prompt"]["cached"] == 0
     assert second["prompt"]["run"] == 0
     assert second["text"] == first["text"]

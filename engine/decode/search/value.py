@@ -43,4 +43,4 @@ def for_length(likely: float, lines: int) -> float:
     The sum alone finds an early end likelier than any long text. Source: the length penalty of Wu et al. 2016,
     counted in lines, since within a line a text that says less is no better.
     """
-    return likely / lines**LENGTH_POWER
+    return float(likely / lines**LENGTH_POWER)

@@ -13,7 +13,8 @@ from remask.contract.messages import CompletionRequest, Reason
 from remask.engine.api import Engine
 from remask.engine.control.penalties import contrasted, degeneration, repeated
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import POLICIES, Policy, Verify, policy_named, searching
+from remask.engine.decode.policies import POLICIES, policy_named, searching
+from remask.engine.decode.policy import Policy, Verify
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.passes import Pass

@@ -10,7 +10,7 @@ from remask.contract.messages import Reason
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.guard import CANDIDATES, Guard
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.decode.remask import Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.sample import choose

@@ -11,7 +11,8 @@ from remask.contract.errors import InputError
 from remask.contract.messages import Reason
 from remask.engine.decode.costs import draft_share
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import Plan, Policy, policy_named
+from remask.engine.decode.policies import policy_named
+from remask.engine.decode.policy import Plan, Policy
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.draft_head import shapes

@@ -8,7 +8,8 @@ from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_mode
 
 from remask.contract.messages import Reason
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import POLICIES, Policy, Verify
+from remask.engine.decode.policies import POLICIES
+from remask.engine.decode.policy import Policy, Verify
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules, first_line_end
 from remask.engine.prompt import Prompt

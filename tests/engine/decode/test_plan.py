@@ -14,7 +14,7 @@ from remask.engine.decode import costs
 from remask.engine.decode.costs import GUESS, PassCosts, costs_of, measure
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.plan import Option, Planner
-from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.rates import FADE, UNKNOWN, USUAL, WEIGHT, Rates
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules

@@ -12,7 +12,7 @@ from remask.contract.messages import Reason
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.denoise import denoise
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import POLICIES, policy_named
+from remask.engine.decode.policies import POLICIES, policy_named
 from remask.engine.decode.remask import Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules

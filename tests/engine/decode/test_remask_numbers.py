@@ -12,7 +12,8 @@ from remask.contract.messages import Reason
 from remask.engine.decode.canvas import Canvas
 from remask.engine.decode.denoise import denoise, review
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import POLICIES, Policy, Verify, policy_named
+from remask.engine.decode.policies import POLICIES, policy_named
+from remask.engine.decode.policy import Policy, Verify
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.remask import PER_STEP, TRIES, Falling, Remasker
 from remask.engine.decode.request import Budget, Request

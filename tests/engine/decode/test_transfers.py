@@ -9,7 +9,7 @@ from tiny import PREFIX, SHAPE, SPEC, ByteTokenizer, random_weights
 
 from remask.contract.messages import Reason
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search.expand import Rivals
 from remask.engine.decode.stop import StopRules

@@ -10,7 +10,7 @@ from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, scripted_mode
 from remask.contract.messages import Reason
 from remask.engine.decode.drafters import Draft, Drafter
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.decode.tree import Tree

@@ -6,7 +6,7 @@ from gemma import CANVAS, COLD, WINDOW, small_gemma, write_gemma
 
 from remask.contract.messages import Reason
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.model import Model

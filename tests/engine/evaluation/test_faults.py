@@ -4,7 +4,7 @@ import pytest
 from tiny import scripted_model, tiny_model
 
 from remask.engine.api import Engine
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.evaluation.faults import Fault, Report, inject, measure
 from remask.engine.evaluation.infilling import describe
 from remask.engine.evaluation.metrics import parses

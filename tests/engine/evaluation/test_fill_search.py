@@ -4,7 +4,7 @@ import pytest
 from tiny import tiny_model
 
 from remask.engine.api import Engine
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.evaluation.fill import AsShown, OwnText
 from remask.engine.evaluation.metrics import parses
 from remask.engine.evaluation.tasks import Task, whole_line

@@ -7,7 +7,7 @@ from tiny import SPEC, scripted_model, tiny_model
 
 from remask.contract.messages import Reason, Snippet
 from remask.engine.api import Engine
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.evaluation.fill import AsShown, Filled, OwnText
 from remask.engine.evaluation.infilling import Report, Scorer, describe, evaluate
 from remask.engine.evaluation.sandbox import Verdict

@@ -7,7 +7,7 @@ from tiny import scripted_model, tiny_model
 
 from remask.contract.messages import CompletionRequest
 from remask.engine.api import Engine
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.evaluation.infilling import describe
 from remask.engine.evaluation.syntax import Report, Standing, measure, standing
 from remask.engine.evaluation.tasks import Task

@@ -10,7 +10,7 @@ from remask.contract.messages import CompletionRequest, NameFacts, PromptCounts,
 from remask.engine.api import Engine
 from remask.engine.attempts import Attempt, distinct
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import policy_named
+from remask.engine.decode.policies import policy_named
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search.value import WRONG_NATS, Aim
 from remask.engine.decode.stop import StopRules

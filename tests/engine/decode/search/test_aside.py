@@ -5,7 +5,7 @@ import torch
 from tiny import PREFIX, tiny_model
 
 from remask.contract.errors import StorageError
-from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search import aside

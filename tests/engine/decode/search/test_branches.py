@@ -7,7 +7,7 @@ import torch
 from reference import reference_greedy
 from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, tiny_model
 
-from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search.branches import Branches

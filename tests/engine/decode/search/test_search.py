@@ -13,7 +13,7 @@ from remask.contract.errors import InputError
 from remask.contract.messages import Reason
 from remask.engine.decode.events import Searched
 from remask.engine.decode.loop import Decoder
-from remask.engine.decode.policy import policy_named, searching
+from remask.engine.decode.policies import policy_named, searching
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search import aside
 from remask.engine.decode.search.branches import Branches

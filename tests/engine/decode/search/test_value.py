@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from remask.contract.messages import Reason
-from remask.engine.decode.policy import POLICIES
+from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.search.branches import Branch
 from remask.engine.decode.search.found import Found
 from remask.engine.decode.search.value import BROKEN_NATS, Aim, for_length, lines_of
