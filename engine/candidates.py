@@ -15,6 +15,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.request import Request
 from remask.engine.models.model import Model
 from remask.engine.models.paged import PagedCache
+from remask.engine.models.spec import Regime
 from remask.engine.models.transformer import Transformer
 
 Attempts = Callable[[Decoder, Request], list[Attempt]]
@@ -24,10 +25,13 @@ Attempts = Callable[[Decoder, Request], list[Attempt]]
 def at_once(model: Model, hole: Request, wanted: int) -> int:
     """How many of the `wanted` holes like this one are decoded at once: one where that saves nothing.
 
-    A trace tells of one after the other, and what is verified is measured and planned alone.
+    A trace tells of one after the other, what is verified is measured and planned alone, and passes that read the whole
+    text cost as much together as apart.
     """
-    joined = isinstance(hole.session.cache, PagedCache) and model.transformer.joins
-    return max(1, wanted) if joined and hole.trace is None and not hole.policy.verifies else 1
+    alone = hole.trace is not None or hole.policy.verifies or model.spec.regime is Regime.BIDIRECTIONAL
+    if alone or not (isinstance(hole.session.cache, PagedCache) and model.transformer.joins):
+        return 1
+    return max(1, wanted)
 
 
 def side_by_side_attempts(model: Model, holes: Sequence[Request], attempts: Attempts) -> list[Attempt]:

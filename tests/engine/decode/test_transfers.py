@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import torch
-from fake_card import Card, OnCard
+from fake_card import CUDA, Card, OnCard
 from tiny import PREFIX, SHAPE, SPEC, ByteTokenizer, random_weights
 
 from remask.contract.messages import Reason
@@ -15,7 +15,11 @@ from remask.engine.decode.search.expand import Rivals
 from remask.engine.decode.stop import StopRules
 from remask.engine.judge.corrector import Corrector, part_shapes
 from remask.engine.judge.doubter import Doubter
+from remask.engine.models.inputs import Inputs
 from remask.engine.models.model import Model
+from remask.engine.models.paged import PagedCache, PagePool
+from remask.engine.models.passes import Pass
+from remask.engine.models.static_pass import StaticPasses
 from remask.engine.models.transformer import Transformer
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
@@ -72,6 +76,25 @@ def test_what_a_corrector_head_says_is_brought_over_at_the_end():
         assert request.doubter.wrong == pytest.approx(plain.doubter.wrong, abs=1e-6)
         assert card.waits[passes:] == ["tolist"]
     assert request.written == plain.written
+
+
+def test_what_a_pass_reads_is_sent_without_waiting():
+    """Into the buffers of a captured size and as it comes, of one sequence and of several, with masks and without."""
+    with Card() as card:
+        pool = PagePool(SHAPE, dtype=torch.float32, device=CUDA)
+        static = StaticPasses(pool, lambda inputs: inputs.positions[:, None].float(), 512)
+        caches = [PagedCache(pool) for _ in range(2)]
+        for cache in caches:
+            cache.reserve(70)
+            cache.advance(70)
+        block, causal = Pass.canvas([1, 2, 3], 70, CUDA), Pass.causal([4, 5], 70, CUDA)
+        for steps in ([block], [causal], [block, causal]):
+            assert static.takes(steps, caches)
+            got = static.forward(steps, caches[: len(steps)])
+            assert len(got) == sum(len(step.tokens) for step in steps)
+            Inputs.of(steps, caches[: len(steps)])
+        assert not card.waits
+        assert got[:, 0].tolist() == [70, 71, 72, 70, 71]
 
 
 def test_the_card_that_is_not_there_sees_every_kind_of_wait():
