@@ -7,6 +7,7 @@ reader; values nothing and ends nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -21,8 +22,8 @@ from remask.engine.decode.regimes.base import LEAST, Reader
 from remask.engine.decode.request import Request
 from remask.engine.decode.search.aside import Aside
 from remask.engine.judge.doubter import Doubter
-from remask.engine.models.passes import Pass
-from remask.engine.models.transfer import onto, picked_rows, sent, together
+from remask.engine.models.passes import Best, Pass
+from remask.engine.models.transfer import onto, picked_rows, sent
 
 MOST_ENTRIES = 1024  # tokens that the branches of one session hold besides it; what is more goes aside
 LEAST_FREED = 4  # part of them that has to be gained by that
@@ -127,18 +128,19 @@ class Branches:
         self._request.session.cache.advance(len(hidden))
         ends = _ends(read)
         rows = [range(end - len(draft) - 1, end) for end, draft in zip(ends, drafts, strict=True)]
-        scores = self._reader.scores(picked_rows(hidden, [row for one in rows for row in one]))
-        counts = []
-        each = [len(one) for one in rows]
-        for branch, draft, own_rows, said, end, tokens in zip(
-            branches, drafts, scores.split(each), _heard(scores, each), ends, read, strict=True
-        ):
-            count = _take(branch, draft, said)
+        picked = picked_rows(hidden, [row for one in rows for row in one])
+        scores = self._reader.scores(picked) if any(b.doubter is not None for b in branches) else None
+        best = self._reader.best(picked) if scores is None else Best.of(scores, 1)
+        counts, at = [], 0
+        for branch, draft, end, tokens in zip(branches, drafts, ends, read, strict=True):
+            own = slice(at, at + len(draft) + 1)
+            at = own.stop
+            count = _take(branch, draft, _heard(best, own))
             first = before + end - len(tokens)
             branch.slots += range(first, first + len(tokens) - len(draft) + count)
-            if branch.doubter is not None:
-                own = range(end - len(draft) - 1, end - len(draft) + count)
-                branch.doubter.read(own, own_rows[: count + 1], branch.tokens[-count - 1 :])
+            if branch.doubter is not None and scores is not None:
+                kept = range(end - len(draft) - 1, end - len(draft) + count)
+                branch.doubter.read(kept, scores[own][: count + 1], branch.tokens[-count - 1 :])
             counts.append(count)
         return counts
 
@@ -250,11 +252,10 @@ def _ends(read: Sequence[list[int]]) -> list[int]:
     return ends
 
 
-def _heard(scores: Tensor, each: Sequence[int]) -> list[Heard]:
-    """What the rows of each branch say, of scores [R, vocab] of all of them; brought over by one transfer."""
-    own, sure = together(scores.argmax(-1), scores.softmax(-1).amax(-1).clamp_min(LEAST).log())
-    parts = zip(own.split(list(each)), sure.split(list(each)), strict=True)
-    return [Heard(tokens.tolist(), likely.tolist(), [False] * len(tokens), []) for tokens, likely in parts]
+def _heard(best: Best, rows: slice) -> Heard:
+    """What the rows of a branch say, of the best tokens behind all of them."""
+    own = [tokens[0] for tokens in best.tokens[rows]]
+    return Heard(own, [max(likely[0], math.log(LEAST)) for likely in best.likely[rows]], [False] * len(own), [])
 
 
 def _take(branch: Branch, draft: list[int], said: Heard) -> int:
