@@ -101,9 +101,8 @@ def _passes(shape: str, weights: str, device: torch.device, plan: Plan) -> Itera
         rows = values.pop("rows")
         for row in rows:
             yield {"kind": "pass"} | row | {"passes_a_second": round(1000 / row["ms"], 1)} | values
-    if not isinstance(transformer, AcceleratedTransformer):
-        return
-    for sequences in plan.sequences:
+    for sequences in () if transformer.shape.experts else plan.sequences:
         row = bench_batch(transformer, sequences, plan.tokens[-1], plan.contexts[0], plan.repeats)
         yield {"kind": "batch", "model": shape, "random_weights": True} | row
-    yield {"kind": "passes"} | transformer.state()
+    if isinstance(transformer, AcceleratedTransformer):
+        yield {"kind": "passes"} | transformer.state()

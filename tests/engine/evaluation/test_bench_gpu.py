@@ -20,10 +20,11 @@ def test_every_part_is_tried_whatever_fails(monkeypatch):
     monkeypatch.setattr("remask.engine.evaluation.bench_pass.PROBE_SIZE", 32)
     monkeypatch.setattr("remask.engine.models.model.native_library", lambda: None)
     lines = list(bench_gpu(CPU, DRY))
-    kinds = ["machine", "skipped", "pass", "pass", "skipped", "pass", "pass"]
+    kinds = ["machine", "skipped", "pass", "pass", "batch", "batch", "skipped", "pass", "pass"]
     assert [line["kind"] for line in lines] == kinds
     assert "do not run on cpu" in lines[1]["why"]
-    assert (lines[4]["what"], "int8" in lines[4]["why"]) == ("tiny int8", True)
+    assert [(line["sequences"], line["tokens"]) for line in lines[4:6]] == [(1, 4), (3, 4)]
+    assert (lines[6]["what"], "int8" in lines[6]["why"]) == ("tiny int8", True)
     passes = [line for line in lines if line["kind"] == "pass"]
     assert [(line["model"], line["tokens"]) for line in passes] == [
         (name, tokens) for name in ("tiny", "tiny-gemma") for tokens in (1, 4)
