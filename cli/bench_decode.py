@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--prompts", default=16, type=click.IntRange(1, 1000), help="Holes to fill.")
 @click.option("--max-tokens", default=32, type=click.IntRange(1, 1024), help="Tokens a hole gets at most.")
-@click.option("--policy", "policies", multiple=True, default=("default",), help="Compared with one token a pass.")
+@click.option("--policy", "policies", multiple=True, help="Compared with one token a pass; else the default one.")
 @click.option("--all", "every", is_flag=True, help="Compare all policies.")
 @click.option("--data", type=click.Path(path_type=Path), help="Source files to cut holes out of; Remask's own if none.")
 @click.option("--language", "languages", multiple=True, help="A language of --data; all where none is named.")
@@ -43,12 +43,13 @@ def decode(
     dtype: str,
 ) -> None:
     """Compare policies with one token a pass."""
-    from remask.engine.evaluation.bench import all_policies, bench_decode, sample_holes
+    from remask.engine.evaluation.bench import all_policies, bench_decode, sample_holes, usual_policies
     from remask.engine.evaluation.report import progress, table
 
     holes = sample_holes(prompts) if data is None else _holes(data, split_name, prompts, seed, languages)
     engine = load_engine(model, adapter, device, dtype, cache=False)
-    compared = all_policies(engine.model.spec) if every else list(policies)
+    spec = engine.model.spec
+    compared = all_policies(spec) if every else list(policies) or usual_policies(spec)
     names = ", ".join(compared)
     click.echo(f"Decoding {len(holes)} holes, one token a pass and by {names}. This takes a minute or more.", err=True)
     with progress("decoding", len(holes), quiet=as_json) as advance:

@@ -193,6 +193,11 @@ class Policy:
         return self.verify is not Verify.OFF
 
     @property
+    def exact(self) -> bool:
+        """The text is what one token a pass writes; where it is not, it may part from that as it likes."""
+        return self.verify is Verify.EXACT and self.branches == 1 and not self.penalised
+
+    @property
     def penalised(self) -> bool:
         """Scores are changed by what is written already."""
         return self.repetition != 1.0 or self.contrast != 0.0

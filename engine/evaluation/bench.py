@@ -82,12 +82,14 @@ class Difference:
     """Where a policy first left the baseline: both tokens' texts and how far apart their log-probabilities are.
 
     best_two: the causal reading has no better token than these two; behind: what the less likely of them lacks to the
-    best token of all. Where rounding decided between some tokens that are nearly as likely, that is little.
+    best token of all. Where rounding decided between some tokens that are nearly as likely, that is little. exact: the
+    policy promises the baseline's text.
     """
 
     hole: str
     language: str
     policy: str
+    exact: bool
     position: int
     baseline: str
     other: str
@@ -185,11 +187,16 @@ def bench_decode(
         for policy in named[1:] if model.spec.verifies else []:
             pair = runs[baseline][-1], runs[policy.name][-1]
             if pair[0].tokens != pair[1].tokens:
-                report.differences.append(_difference(model, session, hole, policy.name, *pair))
+                report.differences.append(_difference(model, session, hole, policy, *pair))
         advance()
     report.rows = [_row(p.name, runs[p.name], runs[baseline]) for p in named]
     report.languages = [row for p in named[1:] for row in _by_language(p.name, holes, runs[p.name], runs[baseline])]
     return report
+
+
+def usual_policies(spec: ModelSpec) -> list[str]:
+    """The checkpoint's default; before it, where that searches, the policy that writes its first texts."""
+    return ["auto", "default"] if policy_named("default", spec).branches > 1 else ["default"]
 
 
 def all_policies(spec: ModelSpec) -> list[str]:
@@ -232,7 +239,7 @@ def _decode(
     return _Run(text, request.written, request.forwards - before, request.extra, clock() - started)
 
 
-def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _Run, other: _Run) -> Difference:
+def _difference(model: Model, session: Session, hole: Hole, policy: Policy, base: _Run, other: _Run) -> Difference:
     """Score both tokens at the first place where the runs part, by one causal pass over what they share."""
     end = model.spec.end_ids[0]
     shared = next(
@@ -250,7 +257,8 @@ def _difference(model: Model, session: Session, hole: Hole, policy: str, base: _
     return Difference(
         hole=hole.name,
         language=hole.language,
-        policy=policy,
+        policy=policy.name,
+        exact=policy.exact,
         position=shared,
         baseline=model.decode([first]),
         other=model.decode([second]),

@@ -40,10 +40,10 @@ def table(report: Report) -> None:
             f"{row.same_text:.1%}",
         )
     console.print(grid)
-    console.print(f"Speed against one token a pass: {values['speedup']:.2f} times.")
+    console.print(f"Speed of {report.rows[:2][-1].policy} against one token a pass: {values['speedup']:.2f} times.")
     for line in report.languages:
         console.print(f"{line.language}, {line.policy}: {line.same_text} of {line.prompts} texts are the same.")
-    for d in report.differences:
+    for d in (one for one in report.differences if one.exact):  # the others write texts of their own
         console.print(
             f"{d.hole}, {d.policy}: token {d.position} is {d.other!r} instead of {d.baseline!r}; "
             f"the two{'' if d.best_two else ', not the two best,'} are {d.margin:.3f} apart in log-probability"

@@ -31,3 +31,17 @@ def test_no_canvas_needs_verification():
 )
 def test_judges_are_joined(remask, judges):
     assert Policy(name="x", canvas=4, verify=Verify.OFF, remask=remask).judges == judges
+
+
+@pytest.mark.parametrize(
+    ("fields", "exact"),
+    [
+        ({}, True),
+        ({"verify": Verify.OFF}, False),
+        ({"verify": Verify.BOUNDED}, False),
+        ({"branches": 4}, False),
+        ({"repetition": 1.1}, False),
+    ],
+)
+def test_what_promises_the_text_of_one_token_a_pass(fields, exact):
+    assert Policy(**{"name": "x", "canvas": 4} | fields).exact is exact
