@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+from torch import Tensor
 
 from remask.contract.messages import Reason
 from remask.engine.decode.lookup import LookupIndex
@@ -24,6 +25,7 @@ from remask.engine.decode.search.weighing import Scales
 from remask.engine.decode.search.writing import Writer
 from remask.engine.decode.stop import StopRules
 from remask.engine.models.passes import Best
+from remask.engine.models.transfer import sent, together
 
 MOST_TOKENS = 1024  # written in all branches of a search
 LEAST_DISPUTED = 3  # texts; between two that differ in one place there is nothing to settle
@@ -136,12 +138,16 @@ class Search:
         if not each:
             return
         said = branches.scores_of([one.branch for one, _ in each], [start for _, start in each])
+        looked = list[Tensor]()
         for (one, start), rows in zip(each, said, strict=True):
-            own = tokens_of(one, self._end_id)[start:]
+            own = sent(tokens_of(one, self._end_id)[start:], rows.device)
             rows = rows[: len(own)]
-            one.branch.sureness[start:] = rows.log_softmax(-1)[range(len(own)), own].tolist()
+            looked += [rows.log_softmax(-1).gather(1, own[:, None])[:, 0], *Best.among(rows, OTHERS + 1)]
+        here = together(*looked)  # by one transfer for all
+        for (one, start), sure, tokens, likely in zip(each, here[::3], here[1::3], here[2::3], strict=True):
+            one.branch.sureness[start:] = sure.tolist()
             rivals = Rivals()
-            rivals.hear(Best.of(rows, OTHERS + 1))
+            rivals.hear(Best(tokens.tolist(), likely.tolist()))
             self._find_ways(one, rivals, start, step)
 
     def _find_ways(self, one: Found, rivals: Rivals, start: int, step: int) -> None:

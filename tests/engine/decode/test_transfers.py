@@ -64,6 +64,18 @@ def test_one_wait_a_pass(policy, listening):
     assert waits == {"cpu": passes}
 
 
+def test_a_search_waits_once_a_pass_too():
+    plain, _ = decoded(random_weights(seed=1), "search:steps=3")
+    with Card() as card:
+        weights = {name: weight.as_subclass(OnCard) for name, weight in random_weights(seed=1).items()}
+        decoded(weights, "search:steps=3", tokens=1)  # measures what passes cost
+        before = len(card.waits)
+        request, passes = decoded(weights, "search:steps=3")
+        waits = Counter(card.waits[before:])
+    assert request.written == plain.written
+    assert waits == {"cpu": passes}
+
+
 def test_what_a_corrector_head_says_is_brought_over_at_the_end():
     plain, _ = decoded(random_weights(seed=1), "default", doubter=doubter())
     with Card() as card:
