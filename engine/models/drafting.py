@@ -5,7 +5,7 @@ Knows `draft_head`'s formulas; knows no request and no verification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from remask.engine.models.matrix import Matrix, Rows, matrix_of, picked, values_
 from remask.engine.models.native_draft import CHOICES, NativeDraft
 from remask.engine.models.shards import checksums, verify
 from remask.engine.models.spec import Shape
-from remask.engine.models.transfer import together
+from remask.engine.models.transfer import sent, together
 
 Places = Callable[[Tensor, int, int, float], tuple[list[list[int]], list[list[float]]]]
 """From a state, its token, the most places and how sure: the best tokens at each place, and their chances."""
@@ -92,20 +92,33 @@ class TorchDraft:
 
     def __call__(self, hidden: Tensor, token: int, size: int, sure: float) -> tuple[list[list[int]], list[list[float]]]:
         """See `NativeDraft`."""
-        state, chance = rms(hidden.float()), 1.0
-        tokens: list[list[int]] = []
-        chances: list[list[float]] = []
-        dtype = self._rows.dtype
-        while len(tokens) < size and chance >= sure:
-            taken = take_in(picked(self._embedding, torch.tensor(token), dtype), self._weights)
+        made: list[Tensor] = []  # tokens and chances of each place, in turn
+        state, chance, dtype, device = rms(hidden.float()), 1.0, self._rows.dtype, self._rows.device
+        newest = sent([token], device)
+        while len(made) < 2 * size and chance >= sure:
+            taken = take_in(picked(self._embedding, newest, dtype)[0], self._weights)
             state = advance(state.to(dtype), taken, self._weights).float()
             scores = F.linear(readout(state, self._weights).to(dtype), self._rows).float()
             best, places = scores.topk(min(CHOICES, len(scores)))
-            likely, found = together((best - torch.logsumexp(scores, 0)).exp(), self._tokens[places])
-            chances.append(likely.tolist())
-            tokens.append(found.tolist())
-            token, chance = tokens[-1][0], chance * chances[-1][0]
-        return tokens, chances
+            made += [self._tokens[places], (best - torch.logsumexp(scores, 0)).exp()]
+            newest = made[-2][:1]
+            if device.type == "cpu":  # a card drafts all of them: a wait for each costs more
+                chance *= float(made[-1][0])
+        return _sure_ones(together(*made), sure)
+
+
+def _sure_ones(made: Sequence[Tensor], sure: float) -> tuple[list[list[int]], list[list[float]]]:
+    """Tokens and chances of each place, up to the one with which it is less sure than this that all are right."""
+    tokens: list[list[int]] = []
+    chances: list[list[float]] = []
+    chance = 1.0
+    for found, likely in zip(made[::2], made[1::2], strict=True):
+        if chance < sure:
+            break
+        tokens.append(found.tolist())
+        chances.append(likely.tolist())
+        chance *= chances[-1][0]
+    return tokens, chances
 
 
 def find_draft_head(named: Path | None, folders: Iterable[Path]) -> Path | None:

@@ -66,11 +66,9 @@ class Card(TorchFunctionMode):
         index = args[1] if isinstance(args[1], tuple) else (args[1],)
         tensors = [one for one in index if isinstance(one, torch.Tensor)]
         foreign = any(not isinstance(one, OnCard) and one.ndim for one in tensors)
-        return (
-            foreign
-            or any(isinstance(one, list | range) for one in index)
-            or any(t.dtype == torch.bool for t in tensors)
-        )
+        masks = any(one.dtype == torch.bool for one in tensors)
+        numbers = any(isinstance(one, OnCard) and one.ndim == 0 for one in tensors)  # what has to be known here
+        return foreign or masks or numbers or any(isinstance(one, list | range) for one in index)
 
 
 def _target(args, kwargs):

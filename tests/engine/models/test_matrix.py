@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from fake_card import Card, OnCard
 from safetensors.torch import save_file
 from tiny import SHAPE, random_weights
 
@@ -103,14 +104,34 @@ def test_fp8_is_not_for_a_processor():
         model.choose_dtype("fp8", CPU)
 
 
-@kinds
-def test_a_draft_head_reads_rows_of_eight_bits(kind):
-    width, inner = 16, 4
-    rows, wide, _ = pair(kind, 20, width)
+def small_head(width=16, inner=4):
     generator = torch.Generator().manual_seed(1)
     sizes = {"state": (2 * inner + width, width), "input": (2 * inner + width, width), "output": (width, inner)}
     tensors = {name: torch.randn(size, generator=generator) for name, size in sizes.items()}
-    tensors |= {"norm": torch.ones(width), "tokens": torch.arange(5, 15)}
-    hidden = torch.randn(width, generator=generator)
+    return tensors | {"norm": torch.ones(width), "tokens": torch.arange(5, 15)}, torch.randn(width, generator=generator)
+
+
+@pytest.mark.parametrize("sure", [0.0, 0.3, 0.9, 1.0])
+def test_a_draft_head_waits_for_a_card_once_and_drafts_the_same(sure):
+    tensors, hidden = small_head()
+    _, wide, _ = pair(torch.int8, 20, 16)
+    wide = wide * 3
+    want = TorchDraft(tensors, wide, wide[5:15])(hidden, 3, 5, sure)
+    with Card() as card:
+        there = {name: tensor.as_subclass(OnCard) for name, tensor in tensors.items()}
+        on_card = wide.as_subclass(OnCard)
+        draft = TorchDraft(there, on_card, on_card[5:15])
+        before = len(card.waits)
+        got = draft(hidden.as_subclass(OnCard), 3, 5, sure)
+        assert card.waits[before:] == ["cpu"]
+    assert got == want
+    assert len(want[0]) == 5 if sure == 0.0 else 1 <= len(want[0]) <= 5
+    assert TorchDraft(tensors, wide, wide[5:15])(hidden, 3, 0, sure) == ([], [])
+
+
+@kinds
+def test_a_draft_head_reads_rows_of_eight_bits(kind):
+    tensors, hidden = small_head()
+    rows, wide, _ = pair(kind, 20, 16)
     drafts = [TorchDraft(tensors, e, wide[5:15])(hidden, 3, 4, 0.0) for e in (rows, wide)]
     assert drafts[0][0] == drafts[1][0]
