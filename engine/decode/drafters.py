@@ -148,7 +148,7 @@ def drafters_for(request: Request, reader: Reader, enough: Enough, share: float 
     policy, head = request.policy, reader.draft_head
     # A short match is worth less than what other sources draft, unless a plan weighs them.
     shortest = 1 if policy.planned or policy.sources[-1] is Source.LOOKUP else 2
-    if head is not None and Source.HEAD in policy.sources and not policy.planned:
+    if head is not None and Source.HEAD in policy.sources:
         shortest = ALONE
     lookup = LookupDrafter(reader, request.guess, shortest)
     makers: dict[Source, Callable[[], Drafter]] = {

@@ -11,7 +11,7 @@ from tiny import END, MASK, PREFIX, SHAPE, SUFFIX, random_weights, tiny_model
 from remask.contract.messages import Reason
 from remask.contract.places import cache_dir
 from remask.engine.decode import costs
-from remask.engine.decode.costs import GUESS, PassCosts, costs_of, measure
+from remask.engine.decode.costs import GUESS, SIZES, PassCosts, costs_of, measure
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.plan import Option, Planner
 from remask.engine.decode.policies import POLICIES
@@ -46,13 +46,14 @@ def test_costs_are_measured_once_and_kept(monkeypatch):
     assert costs_of(model, patient=False).to_dict() == first.to_dict()
     assert len(calls) == 1
     (file,) = cache_dir().glob("costs-*")
-    assert json.loads(file.read_text()).keys() == {"1", "2", "4", "8", "16", "24"}
+    assert json.loads(file.read_text()).keys() == {str(size) for size in SIZES}
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[1]", '{"1": 3}', '{"1": 3, "2": "x"}', '{"1": 3, "2": -1}', '{"0": 3, "2": 4}']
+    "text",
+    ["", "{}", "[1]", '{"1": 3, "2": 4}', *(json.dumps(dict.fromkeys(map(str, SIZES), ms)) for ms in ("x", -1, 1e999))],
 )
-def test_a_broken_file_is_measured_again(text):
+def test_a_broken_file_and_one_of_other_sizes_are_measured_again(text):
     model = tiny_model()
     costs_of(model, patient=True)
     (file,) = cache_dir().glob("costs-*")
