@@ -30,7 +30,8 @@ _SPACE = re.compile(rb"[ \t\r\n\f\\]*")
 _STRING_PREFIX = re.compile(rb"[A-Za-z]{1,2}")
 _WORD = re.compile(r"[^\W\d]\w*")
 _HEADER = re.compile(r"#[ \t]*include[ \t]*<[^>\n]*\Z")  # of C: open to its bracket, as a string is to its quote
-_JOINED = ("_", "0", ".", "_/", '""')  # what joins a number or an operator to a name, a number, a pattern or a string
+# What a mark at the end may begin beside a longer operator: `.5`, `...`, a pattern, a string, else a name (`#a`).
+_BEGUN = {".": ("0", "."), "/": ("_/",), "<": ("_",), '"': ('"',), "'": ("'", "_"), "`": ("`",)}
 _NEXT = ("_", ")", "]", "}", ",", ";", "=", ".")  # one of these goes on below most lines
 _GROWING = re.compile(r"\d[\w.]*|\.\d\w*|[^\w\s()\[\]{},;]+")  # numbers and operators
 
@@ -178,8 +179,11 @@ def _growth(grammar: Grammar, rest: str) -> list[str]:
         return ["_", *_longer(grammar, rest, str.isalpha), *(['""'] if len(rest) <= LONGEST_STRING_PREFIX else [])]
     if not _GROWING.fullmatch(rest):
         return []
+    if rest[0].isdigit():
+        return ["0"]
     comments = (*grammar.text.line_comments, *(opener for opener, _ in grammar.text.block_comments))
-    return [*_JOINED, *(one[len(rest) :] for one in comments if one.startswith(rest)), *_longer(grammar, rest)]
+    begun = _BEGUN.get(rest[-1], () if rest[-1] in ",;:=" else ("_",))
+    return [*begun, *(one[len(rest) :] for one in comments if one.startswith(rest)), *_longer(grammar, rest)]
 
 
 def _longer(grammar: Grammar, start: str, wanted: Callable[[str], bool] = bool) -> list[str]:

@@ -24,7 +24,7 @@ from remask.grammars.source import byte_count
 BEFORE = 2  # tokens before the error's that are blamed with it
 WIDER = 4  # the same, when that did not help
 TRIES = 2  # how often a position is taken back before the blame is widened
-REMEMBERED = 64  # texts
+REMEMBERED = 512  # texts
 PER_STEP = 3  # tokens taken back at a time, unless the blame was widened
 
 
