@@ -1,6 +1,7 @@
-"""Several texts drawn for one hole side by side: each on a session of its own that shares what is read already.
+"""The texts for one hole: the greedy one, or those of a search; where more are wanted than these, drawn ones.
 
-Where the model reads several sequences in one pass that costs hardly more than one of them. Knows no grammar.
+Where the model reads several sequences in one pass, texts are drawn side by side, each on a session of its own that
+shares what is read already. Knows a decoder and what judges its texts; knows no grammar.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from remask.engine.attempts import Attempt
+from remask.engine.attempts import Attempt, distinct
 from remask.engine.decode.lockstep import side_by_side
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.request import Request
@@ -18,8 +19,32 @@ from remask.engine.models.paged import PagedCache
 from remask.engine.models.spec import Regime
 from remask.engine.models.transformer import Transformer
 
+TEMPERATURE = 0.7  # of drawn candidates; the common choice for sampling code autoregressively
+TRIES_PER_CANDIDATE = 2  # drawn texts are often equal, or do not hold
+
 Attempts = Callable[[Decoder, Request], list[Attempt]]
 """Decodes a hole and judges what comes of it."""
+
+
+def candidates(
+    model: Model, decoder: Decoder, hole: Callable[..., Request], write: Attempts, wanted: int
+) -> list[Attempt]:
+    """All attempts at a hole, until `wanted` different ones hold, or its time or the tries are up.
+
+    hole: makes its requests; those of drawn texts with a `temperature` and a `seed`.
+    """
+    first = hole()
+    attempts = write(decoder, first)
+    if first.policy.branches > 1:
+        return attempts
+    seeds = range(1, TRIES_PER_CANDIDATE * (wanted - 1) + 1)
+    step = at_once(model, first, wanted - 1)
+    for at in range(0, len(seeds), step):
+        if len(distinct(attempts)) >= wanted or first.budget.spent(0) is not None:
+            break
+        drawn = [hole(temperature=TEMPERATURE, seed=seed) for seed in seeds[at : at + step]]
+        attempts += write(decoder, drawn[0]) if len(drawn) == 1 else side_by_side_attempts(model, drawn, write)
+    return attempts
 
 
 def at_once(model: Model, hole: Request, wanted: int) -> int:

@@ -17,11 +17,11 @@ import torch
 
 from remask.contract.errors import InputError
 from remask.contract.messages import CompletionRequest
-from remask.engine.api import stop_rules
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policies import POLICIES, policy_named
 from remask.engine.decode.policy import Policy
 from remask.engine.decode.request import Budget, Request
+from remask.engine.ends import stop_rules
 from remask.engine.evaluation.tasks import Task
 from remask.engine.models.model import Model
 from remask.engine.models.passes import Pass

@@ -242,7 +242,7 @@ def _remasker(engine: Engine, task: Task, way: Way) -> Remasker:
         InTurn(*readers) if readers else None,
         engine.model.decode,
         Falling(way.policy.doubt, way.policy.fall, way.policy.surer) if Remask.CONFIDENCE in wanted else None,
-        engine.corrector if Remask.CORRECTOR in wanted else None,
+        engine.judges.corrector if Remask.CORRECTOR in wanted else None,
         guard,
     )
 

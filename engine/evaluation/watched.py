@@ -24,6 +24,7 @@ from remask.engine.decode.trace import Trace
 from remask.engine.judge.finish import finish
 from remask.engine.judge.gate import Gate
 from remask.engine.judge.names import NamesJudge
+from remask.engine.judges import Judges
 from remask.engine.models.model import Model
 
 Clock = Callable[[], float]
@@ -67,14 +68,14 @@ class WatchedEngine(Engine):
     """Another engine with the model and the corrector of `engine`, which tells what its judges cost."""
 
     def __init__(self, engine: Engine, clock: Clock = time.perf_counter) -> None:
-        super().__init__(engine.model, corrector=engine.corrector)
+        super().__init__(engine.model)
+        self.judges = self._clocked = _ClockedJudges(engine, clock)
         self._clock = clock
-        self._setup = self._judging = 0.0
         self._decoder = self._watching = _WatchedDecoder(engine.model, clock)
 
     def watch(self, request: CompletionRequest) -> Watched:
         """`complete`, watched. Raises InputError for an unknown policy."""
-        self._setup = self._judging = 0.0
+        self._clocked.setup = self._clocked.judging = 0.0
         result = self.complete(request)
         ended = self._clock()
         done = self._watching.done
@@ -88,18 +89,28 @@ class WatchedEngine(Engine):
             passes=len(denoised),
             canvases=len({event.at for event in denoised}),
             removed=sum(len(event.positions) for event in removed),
-            decode_ms=(done.seconds - self._judging) * 1000,
-            judge_ms=(self._setup + self._judging) * 1000,
+            decode_ms=(done.seconds - self._clocked.judging) * 1000,
+            judge_ms=(self._clocked.setup + self._clocked.judging) * 1000,
             gate_ms=(ended - done.at) * 1000,
         )
 
-    def _remasker(
+
+class _ClockedJudges(Judges):
+    """The judges of another engine, their time noted: seconds of making them and of judging."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        super().__init__(engine.model, engine.judges.corrector)
+        self._clock = clock
+        self.setup = self.judging = 0.0
+
+    def remasker(
         self, gate: Gate | None, request: CompletionRequest, policy: Policy, names: NamesJudge | None, rules: StopRules
     ) -> Remasker | None:
+        """See `Judges`."""
         started = self._clock()
-        remasker = super()._remasker(gate, request, policy, names, rules)
+        remasker = super().remasker(gate, request, policy, names, rules)
         if remasker is not None and remasker.judge is not None:
-            self._setup += self._clock() - started
+            self.setup += self._clock() - started
             remasker.judge = _Clocked(remasker.judge, self.clocked)
         if remasker is not None and remasker.guard is not None:
             guard = remasker.guard
@@ -111,13 +122,13 @@ class WatchedEngine(Engine):
         """What the judge says, its time noted."""
         started = self._clock()
         found = judge()
-        self._judging += self._clock() - started
+        self.judging += self._clock() - started
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Clocked:
-    """A judge whose time is noted by the engine."""
+    """A judge whose time is noted."""
 
     judge: Judge
     clocked: Clocked[Finding | None]

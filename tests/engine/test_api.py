@@ -69,7 +69,7 @@ def without_parser(_language):
 @pytest.mark.parametrize("policy", ["default", "parallel:remask=all"])
 @pytest.mark.parametrize("broken", [damaged, without_parser])
 def test_a_grammar_that_fails_costs_the_judging_and_one_warning(broken, policy, monkeypatch, caplog):
-    monkeypatch.setattr("remask.engine.api.grammar_for_language", broken)
+    monkeypatch.setattr("remask.engine.judges.grammar_for_language", broken)
     engine = scripted_engine("return (x\n", PREFIX)
     texts = [engine.complete(request(document=name, policy=policy)).text for name in ("a.py", "a.py", "b.py")]
     assert texts == ["return (x"] * 3
@@ -182,7 +182,7 @@ class Leaping:
 
 
 def test_a_first_text_that_is_whole_is_never_lost_to_the_search_for_others(monkeypatch):
-    monkeypatch.setattr("remask.engine.api.grammar_for_language", damaged)  # nothing that it writes would hold
+    monkeypatch.setattr("remask.engine.judges.grammar_for_language", damaged)  # nothing that it writes would hold
     engine = Engine(tiny_model(3))
     wanted = {"prefix": PREFIX, "suffix": "\n", "max_tokens": 6}
     alone = engine.complete(request(**wanted))

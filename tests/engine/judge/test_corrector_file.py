@@ -32,23 +32,23 @@ def load(base, **options):
 
 
 def test_a_head_beside_the_model_is_used(base):
-    assert load(base).corrector is None
+    assert load(base).judges.corrector is None
     write_head(base / FILE, base)
-    assert load(base).corrector.taps == TAPS
+    assert load(base).judges.corrector.taps == TAPS
 
 
 def test_a_head_of_other_weights_that_is_only_found_is_left_alone(base, caplog):
     write_head(base / FILE, base, base="ab" * 32)
     with caplog.at_level(logging.WARNING):
-        assert load(base).corrector is None
+        assert load(base).judges.corrector is None
     assert "made for other weights" in caplog.text
 
 
 def test_a_named_head_has_to_fit(base, tmp_path):
     named = write_head(tmp_path / "mine.safetensors", base)
-    assert load(base, corrector=named).corrector.threshold == 0.4
+    assert load(base, corrector=named).judges.corrector.threshold == 0.4
     write_head(tmp_path / FILE, base, threshold=0.6)
-    assert load(base, corrector=tmp_path).corrector.threshold == 0.6
+    assert load(base, corrector=tmp_path).judges.corrector.threshold == 0.6
     write_head(named, base, base="ab" * 32)
     with pytest.raises(ModelError, match="made for other weights"):
         load(base, corrector=named)
@@ -59,7 +59,7 @@ def test_a_named_head_has_to_fit(base, tmp_path):
 def test_weights_without_causal_passes_have_no_head(tmp_path):
     other = write_checkpoint(tmp_path / "other", "sdar")
     write_head(other / FILE, other)
-    assert load(other).corrector is None
+    assert load(other).judges.corrector is None
     with pytest.raises(InputError, match="reads causal verifying passes"):
         load(other, corrector=other / FILE)
 

@@ -95,7 +95,7 @@ def test_doubts_lower_the_rank_and_come_last():
 
 def test_candidates_are_judged_and_one_text_is_not(monkeypatch):
     made = []
-    monkeypatch.setattr("remask.engine.api.Doubter", lambda corrector: made.append(Doubter(corrector)) or made[-1])
+    monkeypatch.setattr("remask.engine.judges.Doubter", lambda corrector: made.append(Doubter(corrector)) or made[-1])
     engine = Engine(tiny_model(2), corrector=head())
     ask = {"document": "a", "language": "python", "prefix": "x = ", "max_tokens": 8}
     ask["policy"] = "parallel:remask=corrector"
