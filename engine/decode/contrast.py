@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from remask.engine.control.penalties import contrasted, degeneration
-from remask.engine.decode.tree import Tree
+from remask.engine.decode.tree import DraftTree
 from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import onto, picked_rows
 
@@ -30,7 +30,7 @@ class Contrast:
         self._earlier: Tensor | None = None  # [T, width]
         self._read = torch.empty(0)  # [rows from the root on, width], of the pass at hand
 
-    def choose(self, reader: Reader, request: Request, tree: Tree, hidden: Tensor, scores: Tensor) -> Tensor:
+    def choose(self, reader: Reader, request: Request, tree: DraftTree, hidden: Tensor, scores: Tensor) -> Tensor:
         """The token of most value behind every row of the tree from its root on: [n] int64.
 
         hidden [len(tree) or more, width] and scores [n, vocab] are of the pass that has read the tree.
@@ -52,7 +52,7 @@ class Contrast:
         read = picked_rows(self._read, [row - root for row in rows])
         self._earlier = read if self._earlier is None else torch.cat([self._earlier, read])
 
-    def _leaves(self, reader: Reader, request: Request, tree: Tree, tokens: Tensor) -> Tensor:
+    def _leaves(self, reader: Reader, request: Request, tree: DraftTree, tokens: Tensor) -> Tensor:
         """The states [n * K, width] of tokens [n, K] behind the tree's rows; what the tree wrote to the cache stays."""
         cache, count = request.session.cache, len(tree)
         each, device = tokens.shape[1], tokens.device

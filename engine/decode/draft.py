@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from remask.engine.decode.costs import PassCosts
-from remask.engine.decode.regimes.base import Branches
+from remask.engine.decode.regimes.base import Tails
 from remask.engine.decode.request import Request
 
 
@@ -43,7 +43,7 @@ class Drafter:
         """Milliseconds that drafting `size` tokens takes beside the verifying pass."""
         return 0.0
 
-    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+    def tails(self, request: Request, draft: list[int], size: int) -> Tails:
         """What the pass that verifies `draft` shall draft for its successor, `size` tokens at most; () for nothing."""
         return ()
 

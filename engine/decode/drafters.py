@@ -13,7 +13,7 @@ from remask.engine.decode.draft import Draft, Drafter
 from remask.engine.decode.head import HeadDrafter
 from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.policy import Source
-from remask.engine.decode.regimes.base import Branches, Reader
+from remask.engine.decode.regimes.base import Reader, Tails
 from remask.engine.decode.request import Request
 
 ALONE = 3
@@ -72,7 +72,7 @@ class AheadDrafter(Drafter):
         """See `Drafter`."""
         return Draft(request.ahead[:size], kind=self.kind)
 
-    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+    def tails(self, request: Request, draft: list[int], size: int) -> Tails:
         """Behind every place of a draft of its own length; of a longer one, behind the first places and the last."""
         longest = request.policy.canvas - 1
         # After j accepted tokens and the pass's own one, size - j - 1 tokens may be drafted.
@@ -130,9 +130,9 @@ class FirstOf(Drafter):
                 return replace(draft, extra=extra)
         return Draft([], extra)
 
-    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+    def tails(self, request: Request, draft: list[int], size: int) -> Tails:
         """See `Drafter`."""
-        return next((b for d in self._drafters if (b := d.branches(request, draft, size))), ())
+        return next((b for d in self._drafters if (b := d.tails(request, draft, size))), ())
 
     def seen(self, drafted: int, accepted: int) -> None:
         """See `Drafter`."""

@@ -97,7 +97,7 @@ class Decoder:
         request.extra += draft.extra
         tokens = self._to_end(draft.tokens[:size])
         others = [self._to_end(other[:size]) for other in draft.others] if request.policy.acceptance == 1.0 else []
-        taken = self._reader.verify(request, tokens, drafter.branches(request, tokens, size), others)
+        taken = self._reader.verify(request, tokens, drafter.tails(request, tokens, size), others)
         drafter.seen(len(tokens), len(taken) - 1)
         if request.trace is not None:
             sure = [math.exp(one) for one in request.sureness[-len(taken) :]]

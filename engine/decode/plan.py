@@ -14,7 +14,7 @@ from remask.engine.decode.costs import PassCosts
 from remask.engine.decode.draft import Draft, Drafter
 from remask.engine.decode.drafters import AheadDrafter
 from remask.engine.decode.rates import Rates
-from remask.engine.decode.regimes.base import Branches
+from remask.engine.decode.regimes.base import Tails
 from remask.engine.decode.request import Request
 
 MEMORY = 0.98  # a round; what the pace is averaged over
@@ -31,11 +31,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Draft `length` tokens by option number `option`, and read `branches` along; `ms` is what that takes."""
+    """Draft `length` tokens by option number `option`, and read `tails` along; `ms` is what that takes."""
 
     option: int
     length: int
-    branches: Branches
+    tails: Tails
     ms: float
     worth: float = field(compare=False, default=0.0)
 
@@ -45,7 +45,7 @@ class Planner:
 
     Maximising E[tokens] / E[ms] over many rounds is maximising E[tokens] - pace * E[ms] in each, where pace is
     the best ratio reached: it starts at one token a one-token pass and follows what the rounds bring (Dinkelbach 1967).
-    A draft of k tokens brings 1 + p1 + p1 p2 + ... tokens. A branch behind place j brings, one round later, what its
+    A draft of k tokens brings 1 + p1 + p1 p2 + ... tokens. A tail behind place j brings, one round later, what its
     own draft would, times the chance that acceptance ends at j, times the chance that it is wanted then.
     """
 
@@ -67,7 +67,7 @@ class Planner:
         return self._tokens / self._ms
 
     def best(self, options: Sequence[Option], size: int, ahead: int) -> Plan:
-        """The plan of most worth where `size` tokens may be drafted, and branches may have up to `ahead` masks."""
+        """The plan of most worth where `size` tokens may be drafted, and tails may have up to `ahead` masks."""
         survival = self.rates.survival(AheadDrafter.kind, ahead)
         gains = [self._wanted * (total - 1.0) for total in accumulate(survival)]  # tokens that m masks will bring
         row = self.pace * self.costs.per_row()  # what a row costs, in tokens
@@ -88,9 +88,9 @@ class Planner:
     ) -> Plan:
         length = len(survival) - 1
         ends = [*(p - q for p, q in pairwise(survival)), survival[length]]  # p(acceptance ends at place j)
-        branches, later = _branches(ends, gains, row, size)
-        ms = option.prices[length] + self.costs.ms(1 + length + sum(m + 1 for m in branches if m))
-        return Plan(number, length, branches, ms, worth=sum(survival) + later - self.pace * ms)
+        tails, later = _tails(ends, gains, row, size)
+        ms = option.prices[length] + self.costs.ms(1 + length + sum(m + 1 for m in tails if m))
+        return Plan(number, length, tails, ms, worth=sum(survival) + later - self.pace * ms)
 
     def seen(self, kind: str, drafted: int, accepted: int, ms: float) -> None:
         """A round's outcome: `accepted` of `drafted` tokens, and what it was expected to take."""
@@ -134,9 +134,9 @@ class PlannedDrafter(Drafter):
         draft = free.get(plan.option) or self._drafters[plan.option - 1].propose(request, plan.length)
         return replace(draft, tokens=draft.tokens[: plan.length], kind=self._kind)
 
-    def branches(self, request: Request, draft: list[int], size: int) -> Branches:
+    def tails(self, request: Request, draft: list[int], size: int) -> Tails:
         """See `Drafter`."""
-        return self._plan.branches[: len(draft) + 1]
+        return self._plan.tails[: len(draft) + 1]
 
     def seen(self, drafted: int, accepted: int) -> None:
         """See `Drafter`."""
@@ -147,12 +147,12 @@ def _worth(plan: Plan) -> float:
     return plan.worth
 
 
-def _branches(ends: list[float], gains: list[float], row: float, size: int) -> tuple[tuple[int, ...], float]:
+def _tails(ends: list[float], gains: list[float], row: float, size: int) -> tuple[tuple[int, ...], float]:
     """For each place the masks that bring more than the rows they take, and the tokens that all of them bring.
 
     ends: the chance of each place; gains: the tokens that 0 .. n masks bring if it comes true; row: in tokens.
     """
-    branches, later = [], 0.0
+    tails, later = [], 0.0
     most = max((gain / (m + 1) for m, gain in enumerate(gains)), default=0.0)  # tokens for a row
     for place, chance in enumerate(ends):
         masks, best = 0, 0.0
@@ -161,6 +161,6 @@ def _branches(ends: list[float], gains: list[float], row: float, size: int) -> t
             worth = chance * gains[m] - row * (m + 1)
             if worth > best:
                 masks, best = m, worth
-        branches.append(masks)
+        tails.append(masks)
         later += chance * gains[masks]
-    return tuple(branches), later
+    return tuple(tails), later

@@ -14,7 +14,7 @@ from remask.engine.models.passes import Pass
 from remask.engine.models.transfer import onto, sent
 
 
-class Tree:
+class DraftTree:
     """Rows of a pass: known tokens, behind them a draft, and behind that what other drafts say beside it.
 
     The first `known` + len(draft) rows are one text; a later row goes on from an earlier one, its parent.

@@ -21,9 +21,9 @@ from remask.engine.evaluation.infilling import describe
 from remask.engine.evaluation.shapes import SHAPES, random_transformer
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_model
-from remask.engine.models.families import read_spec
 from remask.engine.models.model import Model, choose_device, choose_dtype
 from remask.engine.models.processor import set_threads
+from remask.engine.models.read_spec import read_spec
 from remask.engine.store import DiskStore
 from remask.engine.tiers import HOST_BUDGET_BYTES
 

@@ -11,8 +11,9 @@ import torch
 
 from remask.engine.models.adapter import adapters_over
 from remask.engine.models.checkpoint import read_tokenizer
-from remask.engine.models.families import FAMILIES, read_spec
+from remask.engine.models.families import FAMILIES
 from remask.engine.models.model import choose_device, choose_dtype
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.spec import Layout, ModelSpec, Regime
 
 CONTEXT_TOKENS = 4096  # of KV state that memory is reckoned with

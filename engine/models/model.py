@@ -17,11 +17,11 @@ from remask.engine.models.adapter import adapters_over, read_merged
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_adapter, find_model
 from remask.engine.models.drafting import DraftHead, find_draft_head
-from remask.engine.models.families import read_spec
 from remask.engine.models.gemma import load_gemma
 from remask.engine.models.matrix import EIGHT_BITS, FP8
 from remask.engine.models.native import NativeTransformer, native_library
 from remask.engine.models.processor import has_bfloat16, set_threads
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.shards import fingerprint, holds_int8
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.models.transformer import Transformer

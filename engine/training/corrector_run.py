@@ -16,8 +16,8 @@ from remask.engine.judge.corrector import FILE, Corrector, default_taps, save_co
 from remask.engine.models.adapter import adapters_over, digest_of, read_merged
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_model
-from remask.engine.models.families import read_spec
 from remask.engine.models.model import choose_device, choose_dtype
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.training import checkpoints
 from remask.engine.training.corpus.store import Corpus, SplitRows, load_corpus

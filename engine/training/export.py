@@ -24,8 +24,8 @@ from remask.engine.models.checkpoint import read_tokenizer, read_weights, stored
 from remask.engine.models.choice import find_model
 from remask.engine.models.config import read_json
 from remask.engine.models.facts import licence_of
-from remask.engine.models.families import read_spec
 from remask.engine.models.lowrank import LowRank
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.shards import SUMS
 from remask.engine.models.spec import ModelSpec
 from remask.engine.training.card import Card, render_card

@@ -20,7 +20,8 @@ from remask.contract.errors import InputError, ModelError
 from remask.engine.models.checkpoint import read_tokenizer, stored_tensors
 from remask.engine.models.choice import find_model
 from remask.engine.models.config import dense_shape, read_json
-from remask.engine.models.families import FAMILIES, OURS, model_name, read_spec
+from remask.engine.models.families import FAMILIES, OURS
+from remask.engine.models.read_spec import model_name, read_spec
 from remask.engine.models.shards import INDEX, SUMS, shards_of
 from remask.engine.models.spec import ModelSpec
 from remask.engine.training.folders import new_folder, refuse_filled

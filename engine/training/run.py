@@ -20,8 +20,8 @@ from remask.contract.errors import InputError, StorageError
 from remask.engine.models.adapter import Adapter, adapters_over, digest_of, read_merged, read_updates
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_model
-from remask.engine.models.families import read_spec
 from remask.engine.models.model import choose_device, choose_dtype
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.spec import ModelSpec, Regime
 from remask.engine.training.batches import Batches
 from remask.engine.training.corpus.store import Corpus, load_corpus

@@ -22,7 +22,7 @@ from remask.engine.decode.denoise import Enough, denoise
 from remask.engine.decode.request import Request
 from remask.engine.decode.sample import choose
 from remask.engine.decode.search.expand import OTHERS
-from remask.engine.decode.tree import Tree
+from remask.engine.decode.tree import DraftTree
 from remask.engine.judge.corrector import Corrector
 from remask.engine.models.kv import GROWTH
 from remask.engine.models.memory import shortage_said
@@ -33,10 +33,10 @@ from remask.engine.prompt import Prompt
 
 LEAST = 1e-9  # a probability whose logarithm is still finite
 
-Branches = Sequence[int]
+Tails = Sequence[int]
 """What a verifying pass drafts: how many masks it reads behind the first j draft tokens, for each j from 0 on.
 
-Acceptance ends at one place j, and what was read for that place is the next draft; the other branches are waste.
+Acceptance ends at one place j, and what was read for that place is the next draft; the other tails are waste.
 Source: TiDAR (Liu et al. 2025).
 """
 
@@ -112,20 +112,20 @@ class Reader(ABC):
         return denoise(self, request, canvas, enough)
 
     def verify(
-        self, request: Request, draft: list[int], branches: Branches = (), others: Sequence[list[int]] = ()
+        self, request: Request, draft: list[int], tails: Tails = (), others: Sequence[list[int]] = ()
     ) -> list[int]:
         """One causal pass that writes KV and scores the draft: what it accepts, and its own next token.
 
-        How much that is the policy says (see `accepted`). With `branches` the pass drafts as well (see `Branches`).
-        With `others`, drafts beside the first one (which alone has branches), the longest way through all of them is
+        How much that is the policy says (see `accepted`). With `tails` the pass drafts as well (see `Tails`).
+        With `others`, drafts beside the first one (which alone has tails), the longest way through all of them is
         taken that the pass would have written itself. What is taken of them stays pending: its KV lies elsewhere.
         Leaves `hidden` and `ahead` in the request.
         Source: greedy speculative verification (Stern et al. 2018; Leviathan et al. 2023).
         """
-        tree, session = Tree(request.pending, draft, others), request.session
+        tree, session = DraftTree(request.pending, draft, others), request.session
         taps = None if request.doubter is None else request.doubter.taps()
-        hidden = self.forward(request, tree.widened(self.reading(request, draft, branches)), taps)
-        masks = [len(tree) + row for row in masked_rows(branches)]
+        hidden = self.forward(request, tree.widened(self.reading(request, draft, tails)), taps)
+        masks = [len(tree) + row for row in masked_rows(tails)]
         # All in one: the head's weights are many.
         scored = picked_rows(hidden, [*range(tree.root, len(tree)), *masks])
         take = self._take_best if _greedy(request) else self._take_scored
@@ -134,10 +134,10 @@ class Reader(ABC):
         session.keep(tree.tokens[: tree.root + kept])
         request.pending = written[kept - 1 :]
         request.hidden = picked_rows(hidden, [*range(tree.root), *way])
-        request.ahead = drafted[sum(branches[: kept - 1]) : sum(branches[:kept])] if kept == len(way) else []
+        request.ahead = drafted[sum(tails[: kept - 1]) : sum(tails[:kept])] if kept == len(way) else []
         return written
 
-    def _take_best(self, request: Request, tree: Tree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
+    def _take_best(self, request: Request, tree: DraftTree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
         """As `_take_scored` where a row's best tokens decide: no scores of the whole vocabulary are made."""
         best = self.best(scored, 1 if request.rivals is None else OTHERS + 1)
         own = [tokens[0] for tokens in best.tokens]
@@ -148,7 +148,9 @@ class Reader(ABC):
             request.rivals.hear(Best([best.tokens[row] for row in rows], [best.likely[row] for row in rows]))
         return Taken(way, [own[row] for row in rows], own[len(tree) - tree.root :])
 
-    def _take_scored(self, request: Request, tree: Tree, draft: list[int], hidden: Tensor, scored: Tensor) -> Taken:
+    def _take_scored(
+        self, request: Request, tree: DraftTree, draft: list[int], hidden: Tensor, scored: Tensor
+    ) -> Taken:
         """What the pass takes of the tree, from all scores of the tree's rows from the root on and of the masks."""
         scores, count = self.scores(scored), len(tree) - tree.root
         masks, said, ratio = scores[count:], scores[:count], request.policy.acceptance
@@ -173,14 +175,14 @@ class Reader(ABC):
             request.contrast.keep(way, tree.root)
         return Taken(way, written, drafted.tolist())
 
-    def _penalised(self, request: Request, tree: Tree, scores: Tensor) -> Tensor:
+    def _penalised(self, request: Request, tree: DraftTree, scores: Tensor) -> Tensor:
         """Scores [n, vocab] of the tree's rows from the root on, less for what is written before each row's place."""
         if request.policy.repetition == 1.0:
             return scores
         rows = range(tree.root, len(tree))
         return repeated(scores, [[*request.written, *tree.behind_root(row)] for row in rows], request.policy.repetition)
 
-    def _chosen(self, request: Request, tree: Tree, hidden: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    def _chosen(self, request: Request, tree: DraftTree, hidden: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The pass's own token behind each row of the tree from the root on, and its probability: [n] each."""
         first = len(request.written) - tree.root
         seeds = request.seeds(first + depth for depth in tree.depths[tree.root :])
@@ -192,9 +194,9 @@ class Reader(ABC):
         chosen = request.contrast.choose(self, request, tree, hidden, scores)
         return chosen, scores.softmax(-1).gather(-1, chosen[:, None])[:, 0]
 
-    def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
-        """The pass that verifies `draft`, its rows first; a regime that drafts in it puts the branches behind."""
-        assert not branches, "this regime drafts in passes of their own"
+    def reading(self, request: Request, draft: list[int], tails: Tails) -> Pass:
+        """The pass that verifies `draft`, its rows first; a regime that drafts in it puts the tails behind."""
+        assert not tails, "this regime drafts in passes of their own"
         return Pass.causal([*request.pending, *draft], request.session.cache.length, self.transformer.device)
 
     def forward(self, request: Request, step: Pass, taps: Taps | None = None) -> Tensor:
@@ -244,11 +246,11 @@ def places(canvas: Canvas, wanted: Tensor | None) -> Tensor:
     return (canvas.open if wanted is None else wanted).nonzero()[:, 0]
 
 
-def masked_rows(branches: Branches) -> list[int]:
-    """The rows of the branches' masks, among the branches' rows: each branch starts with a known token's copy."""
+def masked_rows(tails: Tails) -> list[int]:
+    """The rows of the tails' masks, among the tails' rows: each tail starts with a known token's copy."""
     rows: list[int] = []
     at = 0
-    for masks in branches:
+    for masks in tails:
         rows += range(at + 1, at + 1 + masks)
         at += masks + 1 if masks else 0
     return rows

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from remask.engine.decode.canvas import Canvas
-from remask.engine.decode.regimes.base import Branches, Reader, places
+from remask.engine.decode.regimes.base import Reader, Tails, places
 from remask.engine.decode.request import Request
 from remask.engine.judge.corrector import Corrector, signs_of
 from remask.engine.models.passes import Pass, Taps
@@ -42,39 +42,39 @@ class CausalReader(Reader):
         signs = signs_of(self.scores(hidden[first - 1 : -1]), sent(tokens, device))
         return head.wrong(taps.stacked()[first:], signs).cpu()
 
-    def reading(self, request: Request, draft: list[int], branches: Branches) -> Pass:
+    def reading(self, request: Request, draft: list[int], tails: Tails) -> Pass:
         """The draft read causally, and behind it a canvas for each place where its acceptance may end.
 
         The canvas of place j is as in training: a copy of the j-th draft token (the newest known one where j is 0),
         then masks; all see each other, the context, and the tokens before that one.
         """
         start, device = request.session.cache.length, self.transformer.device
-        if not any(branches):
+        if not any(tails):
             return Pass.causal([*request.pending, *draft], start, device)
         known, root = [*request.pending, *draft], len(request.pending) - 1
         read, places = list(known), list(range(len(known)))
-        for j, masks in enumerate(branches):
+        for j, masks in enumerate(tails):
             if masks:
                 read += [known[root + j], *[self.spec.mask_id] * masks]
                 places += range(root + j, root + j + masks + 1)
         return Pass(
             sent(read, device),
             sent(places, device) + start,
-            onto(branched_mask(len(known), tuple(branches), root), device),
+            onto(tailed_mask(len(known), tuple(tails), root), device),
         )
 
 
 @lru_cache(maxsize=256)
-def branched_mask(known: int, branches: tuple[int, ...], root: int = 0) -> Tensor:
-    """Who sees whom in `CausalReader.reading`: [T, T] bool, `known` causal rows first, then the branches' rows.
+def tailed_mask(known: int, tails: tuple[int, ...], root: int = 0) -> Tensor:
+    """Who sees whom in `CausalReader.reading`: [T, T] bool, `known` causal rows first, then the tails' rows.
 
-    root: the row of the newest known token, which the first branch begins with a copy of.
+    root: the row of the newest known token, which the first tail begins with a copy of.
     """
-    rows = known + sum(masks + 1 for masks in branches if masks)
+    rows = known + sum(masks + 1 for masks in tails if masks)
     mask = torch.zeros(rows, rows, dtype=torch.bool)
     mask[:known, :known] = torch.ones(known, known, dtype=torch.bool).tril()
     at = known
-    for j, masks in enumerate(branches):
+    for j, masks in enumerate(tails):
         if masks:
             mask[at : at + masks + 1, : root + j] = True
             mask[at : at + masks + 1, at : at + masks + 1] = True

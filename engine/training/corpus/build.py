@@ -15,7 +15,7 @@ import numpy as np
 from remask.contract.errors import InputError
 from remask.engine.models.checkpoint import read_tokenizer
 from remask.engine.models.choice import find_model
-from remask.engine.models.families import read_spec
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.spec import Layout
 from remask.engine.training.corpus.contamination import read_evaluation_lines
 from remask.engine.training.corpus.documents import SPLITS, VALIDATION, Document

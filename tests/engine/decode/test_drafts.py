@@ -15,7 +15,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policy import Plan, Policy
 from remask.engine.decode.regimes import base
 from remask.engine.decode.regimes.base import masked_rows
-from remask.engine.decode.regimes.causal import branched_mask
+from remask.engine.decode.regimes.causal import tailed_mask
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
 from remask.engine.prompt import Prompt
@@ -147,7 +147,7 @@ def test_branch_scores_are_those_of_a_canvas_behind_the_accepted_tokens():
 
 
 def test_branches_do_not_see_each_other_nor_the_rows_behind_their_place():
-    mask = branched_mask(3, (2, 0, 1))
+    mask = tailed_mask(3, (2, 0, 1))
     assert mask.tolist() == [
         [bool(int(c)) for c in row]
         for row in ("10000000", "11000000", "11100000", "00011100", "00011100", "00011100", "11000011", "11000011")

@@ -130,7 +130,7 @@ def test_the_best_plan_is_the_one_a_search_finds(seed):
         if all(m <= max(0, size - j - 1) for j, m in enumerate(branches))
     )
     assert plan.worth == pytest.approx(found)
-    worth = naive_worth(planner, options[plan.option], plan.length, plan.branches, planner.costs.per_row())
+    worth = naive_worth(planner, options[plan.option], plan.length, plan.tails, planner.costs.per_row())
     assert worth == pytest.approx(found)
     assert plan.length <= min(options[plan.option].length, size)
 
@@ -138,20 +138,20 @@ def test_the_best_plan_is_the_one_a_search_finds(seed):
 def test_where_rows_cost_nothing_everything_is_drafted():
     planner = Planner(FLAT)
     plan = planner.best([Option("none", 0, [0.0]), Option("lookup-3", 8, [0.0] * 9)], 40, 7)
-    assert (plan.option, plan.length, plan.branches) == (1, 8, (7,) * 9)
+    assert (plan.option, plan.length, plan.tails) == (1, 8, (7,) * 9)
 
 
 def test_where_every_row_costs_a_pass_nothing_is_drafted():
     planner = Planner(STEEP)
     options = [Option("none", 0, [0.0]), Option("lookup-1", 2, [0.0] * 3), Option("canvas", 4, [0, 10, 20, 30, 40])]
     plan = planner.best(options, 40, 3)
-    assert (plan.option, plan.length, plan.branches) == (0, 0, (0,))
+    assert (plan.option, plan.length, plan.tails) == (0, 0, (0,))
 
 
 def test_many_rows_are_read_where_only_the_first_ones_cost():
     """A processor whose cost jumps once and is flat behind that: the average row's price would refuse them."""
     planner = Planner(PassCosts({1: 10.0, 2: 14.0, 24: 14.5, 48: 100.0}))
-    assert planner.best([Option("none", 0, [0.0])], 40, 7).branches > (3,)
+    assert planner.best([Option("none", 0, [0.0])], 40, 7).tails > (3,)
 
 
 def test_other_figures_in_another_unit_change_no_plan():
@@ -164,7 +164,7 @@ def test_other_figures_in_another_unit_change_no_plan():
     before = planner.best(options, 40, 5)
     planner.replace_costs(PassCosts({size: 7 * ms for size, ms in table.items()}))
     after = planner.best(options, 40, 5)
-    assert (before.option, before.length, before.branches) == (after.option, after.length, after.branches)
+    assert (before.option, before.length, before.tails) == (after.option, after.length, after.tails)
     assert after.worth == pytest.approx(before.worth)
 
 

@@ -13,7 +13,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
-from remask.engine.decode.tree import Tree
+from remask.engine.decode.tree import DraftTree
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 
@@ -41,7 +41,7 @@ def test_every_draft_is_a_way_through_the_tree_and_a_row_sees_its_way_only(seed)
     draw = random.Random(seed)
     known = [draw.randrange(3) for _ in range(draw.randint(1, 3))]
     drafts = [[draw.randrange(3) for _ in range(draw.randint(0, 4))] for _ in range(draw.randint(1, 5))]
-    tree = Tree(known, drafts[0], drafts[1:])
+    tree = DraftTree(known, drafts[0], drafts[1:])
     texts = {tuple(tree.tokens[r] for r in way_to(tree, row)) for row in range(len(tree))}
     assert {(*known, *d[:n]) for d in drafts for n in range(len(d) + 1)} <= texts
     assert len(texts) == len(tree)  # no text is read twice
@@ -53,7 +53,7 @@ def test_every_draft_is_a_way_through_the_tree_and_a_row_sees_its_way_only(seed)
 
 
 def test_the_longest_way_is_taken_that_the_pass_would_write():
-    tree = Tree([9], [1, 2, 3], [[1, 4, 5], [6]])
+    tree = DraftTree([9], [1, 2, 3], [[1, 4, 5], [6]])
     rows = {tuple(tree.tokens[r] for r in way_to(tree, row)): row for row in range(len(tree))}
     own = [0] * len(tree)
     own[rows[(9,)]], own[rows[(9, 1)]], own[rows[(9, 1, 4)]], own[rows[(9, 1, 4, 5)]] = 1, 4, 5, 2
@@ -110,7 +110,7 @@ def test_branches_behind_the_first_draft_see_nothing_of_the_others():
     request, decoder = Request(Session(model.transformer.new_cache()), ONE, Budget(24)), Decoder(model)
     decoder.prepare(request, Prompt(prompt[:-1]))
     request.pending = prompt[-2:]
-    tree = Tree(request.pending, draft, [[70], [65, 71, 72]])
+    tree = DraftTree(request.pending, draft, [[70], [65, 71, 72]])
     with torch.inference_mode():
         step = tree.widened(decoder._reader.reading(request, draft, (masks, 0, masks)))
         logits = model.transformer.logits(decoder._reader.forward(request, step))

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 from remask.contract.errors import InputError, ModelError
 from remask.engine.models.adapter import adapters_over, digest_of, read_adapter, read_merged
 from remask.engine.models.checkpoint import quantise, read_tokenizer
-from remask.engine.models.families import read_spec
 from remask.engine.models.model import Model
+from remask.engine.models.read_spec import read_spec
 
 CPU = torch.device("cpu")
 Q, DOWN, UNTOUCHED = (f"model.layers.1.{m}.weight" for m in ("self_attn.q_proj", "mlp.down_proj", "self_attn.v_proj"))

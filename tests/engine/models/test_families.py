@@ -9,9 +9,10 @@ from safetensors.torch import save_file
 
 from remask.contract.errors import ModelError
 from remask.engine.models.config import dense_shape
-from remask.engine.models.families import FAMILIES, read_spec
+from remask.engine.models.families import FAMILIES
 from remask.engine.models.model import Model
 from remask.engine.models.passes import Pass
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.spec import Layout, Regime
 from remask.engine.models.transformer import Transformer
 

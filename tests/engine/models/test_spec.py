@@ -6,7 +6,7 @@ import pytest
 
 from remask.contract.errors import ModelError
 from remask.engine.models.choice import DEFAULT_MODEL
-from remask.engine.models.families import read_spec
+from remask.engine.models.read_spec import read_spec
 from remask.engine.models.spec import Regime
 
 

@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from remask.contract.errors import InputError, StorageError
 from remask.engine.models.adapter import adapters_over, digest_of, read_adapter, read_merged
 from remask.engine.models.checkpoint import read_tokenizer
-from remask.engine.models.families import read_spec
 from remask.engine.models.model import Model
+from remask.engine.models.read_spec import read_spec
 from remask.engine.training import checkpoints, quantised
 from remask.engine.training.checkpoints import Checkpoint
 from remask.engine.training.export import ExportRequest, export_run
