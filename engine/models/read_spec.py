@@ -1,6 +1,7 @@
 """Reads a checkpoint's spec: what its files say wins over what its family does by habit.
 
-A "remask" section in `config.json` overrides any value of the family. Knows files and families; runs nothing of a checkpoint's own.
+A "remask" section in `config.json` overrides any value of the family. Knows files and families; runs nothing of a
+checkpoint's own.
 """
 
 from __future__ import annotations
