@@ -47,7 +47,16 @@ def decoded(weights, policy, tokens=24, **more):
 
 @pytest.mark.parametrize(
     "policy",
-    ["autoregressive", "default", "single_pass", "lookup", "default:ratio=0.3", "default:repetition=1.2", "bounded"],
+    [
+        "autoregressive",
+        "default",
+        "single_pass",
+        "lookup",
+        "default:ratio=0.3",
+        "default:repetition=1.2",
+        "bounded",
+        "parallel",
+    ],
 )
 @pytest.mark.parametrize("listening", [False, True], ids=["alone", "listening"])
 def test_one_wait_a_pass(policy, listening):
@@ -60,8 +69,10 @@ def test_one_wait_a_pass(policy, listening):
         request, passes = decoded(weights, policy, **more)
         waits = Counter(card.waits[before:])
     assert request.written == plain.written
-    assert request.sureness == plain.sureness
-    assert waits == {"cpu": passes}
+    assert request.sureness == pytest.approx(plain.sureness, abs=1e-5)
+    assert waits.keys() == {"cpu"}
+    assert waits["cpu"] <= passes  # a pass that only writes keys and values is not waited for
+    assert policy == "parallel" or waits["cpu"] == passes
 
 
 def test_a_search_waits_once_a_pass_too():
