@@ -91,6 +91,11 @@ def syntax(
 @click.option("--block", default=32, type=click.IntRange(8, 256), help="Tokens of a body that are denoised.")
 @click.option("--masked", default=0.25, type=click.FloatRange(0, 1), help="Share of the other tokens that are masked.")
 @click.option("--policy", "policies", multiple=True, default=("parallel",), help="How blocks are denoised.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file for results as they come; the same command goes on from it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
 def faults(
@@ -101,6 +106,7 @@ def faults(
     block: int,
     masked: float,
     policies: tuple[str, ...],
+    keep: Path | None,
     as_json: bool,
     model: Path | None,
     adapter: Path | None,
@@ -115,6 +121,7 @@ def faults(
     from remask.engine.evaluation.faults import LEAST, Report, inject, measure
     from remask.engine.evaluation.heldout import make_tasks
     from remask.engine.evaluation.infilling import describe
+    from remask.engine.evaluation.kept import Kept
     from remask.engine.evaluation.report import progress
     from remask.engine.evaluation.tables import faults_table
     from remask.engine.evaluation.tasks import made_split
@@ -128,8 +135,10 @@ def faults(
     if not broken:
         raise InputError(f"No function body in {data} has {LEAST} tokens, one of which breaks it in another's place.")
     report = Report(seed=seed, block=block, masked=masked, faults=len(broken), **describe(engine.model))
+    how = {"faults": engine.model.fingerprint, "seed": seed, "block": block, "masked": masked}
+    kept = None if keep is None else Kept(keep, how)
     with progress("denoising", len(broken), quiet=as_json) as advance:
-        report = measure(engine, broken, chosen, report, advance)
+        report = measure(engine, broken, chosen, report, advance, kept)
     if as_json:
         click.echo(json.dumps(report.to_dict()))
     else:

@@ -25,6 +25,7 @@ from remask.engine.decode.regimes.base import Reader
 from remask.engine.decode.remask import Falling, Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.trace import Trace
+from remask.engine.evaluation.kept import Kept
 from remask.engine.evaluation.metrics import parses
 from remask.engine.evaluation.tasks import Task, drawn
 from remask.engine.judge.blame import Blame
@@ -128,7 +129,7 @@ class _Outcome:
     flagged: int
     found: bool
     found_first: bool
-    by: frozenset[str]
+    by: list[str]
     right: bool
     whole: bool
     lost: int
@@ -161,8 +162,12 @@ def measure(
     policies: Sequence[Policy],
     report: Report,
     advance: Callable[[], None] = lambda: None,
+    kept: Kept | None = None,
 ) -> Report:
-    """Denoise every block, broken and as it was, in every way; Ctrl-C ends it with those that are done."""
+    """Denoise every block, broken and as it was, in every way; Ctrl-C ends it with those that are done.
+
+    What is `kept` already is not done again.
+    """
     ways = [Way(policy, closed, broken) for policy in policies for closed in (False, True) for broken in (True, False)]
     outcomes: list[list[_Outcome]] = [[] for _ in ways]
     reader, session = reader_for(engine.model), Session(engine.model.transformer.new_cache())
@@ -170,7 +175,12 @@ def measure(
     try:
         for fault in faults:
             for way, found in zip(ways, outcomes, strict=True):
-                found.append(_denoised(engine, reader, session, fault, way))
+                key = f"{fault.task.name} {fault.at} {way.policy.name} {way.closed} {way.broken}"
+                values = kept.get(key) if kept is not None else None
+                one = _denoised(engine, reader, session, fault, way) if values is None else _Outcome(**values)
+                if kept is not None and values is None:
+                    kept.add(key, asdict(one))
+                found.append(one)
             done += 1
             advance()
     except KeyboardInterrupt:
@@ -218,7 +228,7 @@ def _denoised(engine: Engine, reader: Reader, session: Session, fault: Fault, wa
         flagged=len(removals[0].positions) if removals else 0,
         found=bool(finding),
         found_first=bool(finding) and finding[0] is removals[0],
-        by=frozenset(event.judge for event in finding),
+        by=sorted({event.judge for event in finding}),
         right=written[fault.at] == truth[fault.at],
         whole=parses(task.language, task.prefix + model.decode(written) + task.suffix),
         lost=sum(written[i] != truth[i] for i in good),

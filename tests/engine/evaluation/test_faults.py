@@ -7,6 +7,7 @@ from remask.engine.api import Engine
 from remask.engine.decode.policies import policy_named
 from remask.engine.evaluation.faults import Fault, Report, inject, measure
 from remask.engine.evaluation.infilling import describe
+from remask.engine.evaluation.kept import Kept
 from remask.engine.evaluation.metrics import parses
 from remask.engine.evaluation.tasks import Task
 from remask.engine.prompt import build_prompt
@@ -54,3 +55,23 @@ def test_a_model_that_knows_better_writes_the_token_right():
         assert (clean["noticed"], clean["lost"], clean["whole"]) == (0.0, 0.0, 1.0)
     assert values["visible"] == 1.0
     assert values["languages"] == {"python": 1}
+
+
+def test_what_is_kept_is_not_measured_again(tmp_path, monkeypatch):
+    tokens = tuple(BODY.encode())
+    at = BODY.index("(")
+    fault = Fault(TASK, tokens, at, ord(")"), (at + 1,))
+    model = scripted_model(BODY, len(build_prompt(tiny_model(), PREFIX, SUFFIX)))
+    policy = policy_named("parallel", model.spec)
+
+    def measured():
+        report = Report(seed=0, block=len(tokens), masked=0.1, faults=1, **describe(model))
+        return measure(Engine(model), [fault], [policy], report, kept=Kept(tmp_path / "kept", {})).to_dict()
+
+    first = measured()
+
+    def denoise(*_):
+        raise AssertionError("done already")
+
+    monkeypatch.setattr("remask.engine.evaluation.faults._denoised", denoise)
+    assert measured() == first
