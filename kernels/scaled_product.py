@@ -89,7 +89,7 @@ def scaled_product(
     assert x.stride(1) == rows.stride(1) == 1
     assert rows.shape[1] == width
     assert scale.shape == rows.shape[:1]
-    block_m = min(128, max(16, triton.next_power_of_2(max(tokens, 1))))
+    block_m = min(64, max(16, triton.next_power_of_2(max(tokens, 1))))  # larger tiles do not fit consumer cards
     grid = triton.cdiv(len(rows), block_n), triton.cdiv(tokens, block_m)
     steps = triton.cdiv(width, block_k)
     splits = triton.cdiv(PROGRAMS, max(1, grid[0] * grid[1])) if splits is None else splits

@@ -9,6 +9,7 @@ from triton.compiler import ASTSource
 from remask.kernels import attention, confidence, confidence_head, rms_norm, rotary, scaled_product
 
 TARGET = GPUTarget("cuda", 90, 32)
+ALIGNED = ("_ptr", "_stride", "width", "width_each")  # to 16, as they are at work: loads are pipelined then
 SHARED = 227 * 1024  # bytes that a block of a Hopper card may take
 FLOAT, INT, LONG = "*fp32", "*i32", "*i64"
 
@@ -30,7 +31,7 @@ def kernels(dtype):
             [x, "i32", head, "i32", FLOAT, LONG, FLOAT, "i32", INT, "i32", "i32", "i32", "i32"],
             few | {"HAS_SCALE": head != x},
         )
-    for rows, tokens, out in ((r, *more) for r in eight_bits for more in ((16, x), (128, FLOAT))):
+    for rows, tokens, out in ((r, *more) for r in eight_bits for more in ((16, x), (64, FLOAT))):
         yield (
             scaled_product._scaled_product_kernel,
             [x, "i32", rows, "i32", FLOAT, x, out, "i32", "i32", "i32", "i32"],
@@ -57,7 +58,12 @@ def main():
             free = [name for name in names if name not in constants]
             assert len(free) == len(types), (kernel.__name__, free, types)
             signature = dict(zip(free, types, strict=True)) | dict.fromkeys(constants, "constexpr")
-            source = ASTSource(fn=kernel, signature={n: signature[n] for n in names}, constexprs=constants)
+            source = ASTSource(
+                fn=kernel,
+                signature={n: signature[n] for n in names},
+                constexprs=constants,
+                attrs={(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n.endswith(ALIGNED)},
+            )
             binary = triton.compile(source, target=TARGET)
             print(kernel.__name__, dtype, len(binary.asm["cubin"]))
             assert "sm_90" in binary.asm["ptx"]
