@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny import PREFIX, tiny_model
+from tiny import PREFIX, SHAPE, tiny_model
 
 from remask.contract.errors import StorageError
 from remask.engine.decode.policies import POLICIES
@@ -11,6 +11,7 @@ from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search import aside
 from remask.engine.decode.search.aside import Aside
 from remask.engine.decode.search.branches import Branches
+from remask.engine.models.paged import PagedCache, PagePool
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
 from remask.engine.store import DiskStore
@@ -59,9 +60,10 @@ class Refusing:
     get = drop = put
 
 
-def opened(shelf, length=30):
+def opened(shelf, length=30, paged=False):
     model, prompt = tiny_model(2), [PREFIX, *[(31 + 7 * i * i) % 256 for i in range(length)]]
-    request = Request(Session(model.transformer.new_cache()), POLICIES["search"], Budget(64), shelf=shelf)
+    pages = PagedCache(PagePool(SHAPE, dtype=torch.float32, device=torch.device("cpu"), pages=1)) if paged else None
+    request = Request(Session(pages or model.transformer.new_cache()), POLICIES["search"], Budget(64), shelf=shelf)
     reader = reader_for(model)
     reader.prepare(request, Prompt(prompt), lambda: False)
     return reader, request, prompt
@@ -75,11 +77,12 @@ def step(held, some, draft=0):
     held.go_on(some, [[number] * draft for number in range(len(some))])
 
 
+@pytest.mark.parametrize("paged", [False, True])
 @pytest.mark.parametrize("forked", [False, True])
 @torch.inference_mode()
-def test_entries_come_back_to_the_bit_wherever_they_lie_then(store, forked):
+def test_entries_come_back_to_the_bit_wherever_they_lie_then(store, forked, paged):
     shelf = Counted(store)
-    reader, request, prompt = opened(shelf)
+    reader, request, prompt = opened(shelf, length=60, paged=paged)  # the branches begin in a page and leave it
     shared = len(prompt) - 1
     with Branches(reader, request, shared, most=24) as held:
         first, second = (held.start([prompt[-1], token]) for token in (5, 9))
