@@ -71,7 +71,7 @@ class _Job(Thread, Generic[T]):
         except BaseException as error:  # raised again by whoever waits
             self.error = error
         finally:
-            del self._work, self._joined  # what they hold is not needed until somebody collects cycles
+            del self._work, self._joined  # a cycle through this job, whose memory would wait for the collector
             self.question = self.answer = None
             self.back.release()
 

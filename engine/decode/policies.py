@@ -20,7 +20,7 @@ POLICIES = {
     p.name: p
     for p in (
         # One draft pass, one verifying pass: further denoising would cost what the verification finds out anyway. Two
-        # positions are what today's default model draws best on a CPU: larger canvases cost more than they bring.
+        # positions are what today's default model drafts best on a CPU: larger canvases cost more than they bring.
         Policy(name="default", canvas=2),
         Policy(name="autoregressive", draft="none"),
         # TiDAR's layout: the pass that verifies drafts as well.

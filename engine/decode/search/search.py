@@ -83,7 +83,7 @@ class Search:
         policy = self._policy
         self._look_at_first(branches, first)
         self._keep([first])
-        if self._request.wanted < 2 and not first.broken and (why := sure_enough(first.likely, -policy.enough)):
+        if self._request.wanted < 2 and not first.broken and (why := sure_enough(first.likely, policy.enough)):
             return why
         self._index.extend([*self._known, *first.branch.written])  # only now: most texts are not searched for others
         best, new, tokens = [first.value], list[int](), 0

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 PATIENCE = 2  # steps without a better text
 
 
-def sure_enough(score: float, enough: float) -> str | None:
-    """The first text is so likely that another one hardly takes its place; score: its value in nats."""
-    return f"a value of {score:.2f} is enough" if score >= enough else None
+def sure_enough(likely: float, enough: float) -> str | None:
+    """The first text is so likely that another one hardly takes its place; likely: log p of all its tokens, in nats."""
+    return f"it lacks {-likely:.2f} nats, no more than {enough:g}" if -likely <= enough else None
 
 
 def converged(best: Sequence[float], new: Sequence[int], patience: int = PATIENCE) -> str | None:

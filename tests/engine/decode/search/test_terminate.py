@@ -1,13 +1,13 @@
-"""When a search ends: on its score, on convergence, on its budget."""
+"""When a search ends: on a first text that is likely enough, on convergence, on its budget."""
 
 import pytest
 
 from remask.engine.decode.search.terminate import converged, spent, sure_enough
 
 
-@pytest.mark.parametrize(("score", "enough", "ends"), [(-0.5, -1.0, True), (-1.0, -1.0, True), (-1.5, -1.0, False)])
-def test_a_sure_first_text_is_enough(score, enough, ends):
-    assert bool(sure_enough(score, enough)) is ends
+@pytest.mark.parametrize(("likely", "enough", "ends"), [(-0.5, 1.0, True), (-1.0, 1.0, True), (-1.5, 1.0, False)])
+def test_a_sure_first_text_is_enough(likely, enough, ends):
+    assert bool(sure_enough(likely, enough)) is ends
 
 
 @pytest.mark.parametrize(
