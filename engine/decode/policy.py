@@ -162,7 +162,7 @@ class Policy:
     contrasted: int = 4
     remask: str = Remask.PARSER.value
     doubt: float = 0.05
-    surer: float = 0.9
+    surer: float = 0.97
     fall: float = 0.1
 
     def __post_init__(self) -> None:

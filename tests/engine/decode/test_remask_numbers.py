@@ -62,7 +62,7 @@ class Told:
         return scores[wanted]
 
 
-def told(table, size=2, policy="parallel:remask=confidence", trace=None):
+def told(table, size=2, policy="parallel:remask=confidence,surer=0.9", trace=None):
     request = Request(Session(None), policy_named(policy, SPEC), Budget(99), trace=trace)
     request.remasker = Remasker(None, str, Falling(request.policy.doubt, request.policy.fall, request.policy.surer))
     reader = Told(table)
