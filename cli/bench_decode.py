@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--prompts", default=16, type=click.IntRange(1, 1000), help="Holes to fill.")
 @click.option("--max-tokens", default=32, type=click.IntRange(1, 1024), help="Tokens a hole gets at most.")
-@click.option("--policy", "policies", multiple=True, help="Compared with one token a pass; else the default (and auto).")
+@click.option(
+    "--policy", "policies", multiple=True, help="Compared with one token a pass; else the default (and auto)."
+)
 @click.option("--all", "every", is_flag=True, help="Compare all policies.")
 @click.option("--data", type=click.Path(path_type=Path), help="Source files to cut holes out of; Remask's own if none.")
 @click.option("--language", "languages", multiple=True, help="A language of --data; all where none is named.")

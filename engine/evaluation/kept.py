@@ -6,6 +6,7 @@ Knows keys and JSON values; knows nothing of what was measured.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,8 @@ class Kept:
             self._known = {one["key"]: one["values"] for one in map(json.loads, lines[1:])}
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"The results in {path} are damaged.", advice="Name another file.") from error
-        if not lines:
-            self._write(f"{head}\n", "w")
-        elif not whole.endswith("\n"):
-            self._write("\n".join([*lines, ""]), "w")
+        if not whole.endswith("\n"):  # it is new, or its last line was cut off
+            self._begin("\n".join([*(lines or [head]), ""]))
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The values that were kept under a key."""
@@ -49,11 +48,23 @@ class Kept:
     def add(self, key: str, values: Mapping[str, Any]) -> None:
         """Keep values at once. Raises StorageError."""
         self._known[key] = dict(values)
-        self._write(json.dumps({"key": key, "values": self._known[key]}) + "\n", "a")
-
-    def _write(self, text: str, mode: str) -> None:
         try:
-            with self._path.open(mode, encoding="utf-8") as file:
-                file.write(text)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, "values": self._known[key]}) + "\n")
         except OSError as error:
-            raise StorageError(f"Results cannot be kept in {self._path}: {error}.") from error
+            raise self._refused(error) from error
+
+    def _begin(self, text: str) -> None:
+        """Put this into the file in place of all that is there, or leave that alone."""
+        unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            try:
+                unfinished.write_text(text, "utf-8")
+                os.replace(unfinished, self._path)
+            finally:
+                unfinished.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> StorageError:
+        return StorageError(f"Results cannot be kept in {self._path}: {error.strerror}.")

@@ -26,6 +26,7 @@ def test_a_line_that_was_cut_off_is_done_again(tmp_path):
     kept.add("b", {"lost": 3})
     path.write_bytes(path.read_bytes()[:-5])
     kept = Kept(path, HOW)
+    assert list(tmp_path.iterdir()) == [path]
     assert kept.get("a") == {"lost": 2}
     assert kept.get("b") is None
     kept.add("b", {"lost": 4})
@@ -42,6 +43,23 @@ def test_another_file_is_refused_and_left_alone(tmp_path, content):
     with pytest.raises(InputError):
         Kept(path, HOW)
     assert path.read_text() == content
+
+
+def test_a_disk_that_refuses_costs_nothing_that_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / "kept.jsonl"
+    kept = Kept(path, HOW)
+    kept.add("a", {"lost": 2})
+    path.write_bytes(path.read_bytes() + b"{")
+    before = path.read_bytes()
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(StorageError, match="No space left"):
+        Kept(path, HOW)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path):
