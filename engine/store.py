@@ -23,6 +23,7 @@ from torch import Tensor
 
 from remask.contract.errors import StorageError
 from remask.contract.places import cache_dir
+from remask.engine.models.memory import is_shortage
 from remask.engine.session import Session
 
 DEFAULT_BUDGET_BYTES = 1024 * 1024 * 1024
@@ -78,9 +79,10 @@ class DiskStore:
                     database.chmod(0o600)
 
     def save(self, document: str, session: Session) -> None:
-        """Keep the session's valid entries."""
-        tokens = torch.tensor(session.tokens, dtype=torch.int64)
-        self.put(document, {"kv": session.cache.snapshot(), "tokens": tokens})
+        """Keep the session's valid entries, unless there is no memory for a copy of them."""
+        held = copied(session)
+        if held is not None:
+            self.put(document, held)
 
     def restore(self, document: str, session: Session) -> bool:
         """Fill a session with what is kept, in place of what it holds; False where there is nothing sound.
@@ -130,6 +132,16 @@ class DiskStore:
 
     def _key(self, name: str) -> str:
         return hashlib.sha256(f"{self._fingerprint}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def copied(session: Session) -> dict[str, Tensor] | None:
+    """The valid entries of a session, on the CPU, as `filled` takes them; None where memory is short for a copy."""
+    try:
+        return {"kv": session.cache.snapshot().cpu(), "tokens": torch.tensor(session.tokens, dtype=torch.int64)}
+    except (RuntimeError, MemoryError) as error:
+        if not is_shortage(error):
+            raise
+        return None
 
 
 def filled(session: Session, tensors: Mapping[str, Tensor]) -> bool:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-import torch
 from torch import Tensor
 
 from remask.contract.errors import StorageError
 from remask.engine.models.transformer import Transformer
 from remask.engine.session import DEFAULT_BUDGET_BYTES, Session, Sessions
-from remask.engine.store import DiskStore, filled
+from remask.engine.store import DiskStore, copied, filled
 
 HOST_BUDGET_BYTES = 1024 * 1024 * 1024
 
@@ -93,10 +92,10 @@ class Tiers:
 
     def _down(self, document: str, session: Session) -> None:
         """Into host memory; what that has no room for goes on."""
-        if not session.tokens:
+        held = copied(session) if session.tokens else None
+        if held is None:
             return
-        tokens = torch.tensor(session.tokens, dtype=torch.int64)
-        self._host[document] = {"kv": session.cache.snapshot().cpu(), "tokens": tokens}
+        self._host[document] = held
         while self.host_bytes > self._host_budget:
             self._to_disk(next(iter(self._host)))
 

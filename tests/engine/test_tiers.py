@@ -96,6 +96,20 @@ def test_a_disk_that_refuses_costs_what_it_would_hold(store, monkeypatch):
     tiers.save_all()
 
 
+def test_where_no_memory_is_left_for_a_copy_a_session_is_read_again(store, monkeypatch):
+    tiers = Tiers(TRANSFORMER, store, budget=ONE, host_budget=9 * HOST_ONE)
+
+    def short(*_args):
+        raise torch.OutOfMemoryError("Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(read(tiers, "a").cache, "snapshot", short)
+    monkeypatch.setattr(read(tiers, "b").cache, "snapshot", short)
+    tiers.save_all()
+    assert held(tiers, store) == ([], [])
+    assert tiers.open("a").tokens == []
+    assert tiers.open("b").tokens == TOKENS["b"]
+
+
 def test_all_tiers_are_saved_and_a_forgotten_document_is_on_disk_alone(store):
     tiers = Tiers(TRANSFORMER, store, budget=ONE, host_budget=9 * HOST_ONE)
     for name in "abc":
