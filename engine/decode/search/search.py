@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from remask.contract.errors import ModelError
 from remask.contract.messages import Reason
 from remask.engine.decode.lookup import LookupIndex
 from remask.engine.decode.regimes.base import Reader
@@ -24,6 +25,7 @@ from remask.engine.decode.search.tree import Tree
 from remask.engine.decode.search.weighing import Scales
 from remask.engine.decode.search.writing import Writer
 from remask.engine.decode.stop import StopRules
+from remask.engine.models.memory import is_shortage
 from remask.engine.models.passes import Best
 from remask.engine.models.transfer import sent, together
 
@@ -66,16 +68,28 @@ class Search:
         request, first = self._request, self.only(text, reason)
         if reason is Reason.CANCELLED or not text.strip() or request.budget.spent(0) is not None:
             return [first]
-        with Branches(self._reader, request, self._shared) as branches:
+        request.pending = []  # what the session lacks then is the next request's business
+        try:
+            found = self._searched(first, text, reason)
+        except (ModelError, RuntimeError, MemoryError) as error:
+            if not (isinstance(error, ModelError) or is_shortage(error)):
+                raise
+            self._tell("chosen", first)
+            self._tell("ended", first, "memory is short")
+            return [first]
+        request.written, request.sureness = found[0].branch.written, found[0].branch.sureness
+        return found
+
+    def _searched(self, first: Found, text: str, reason: Reason) -> list[Found]:
+        """All different texts, the best first; the session then holds what it can of the best one."""
+        with Branches(self._reader, self._request, self._shared) as branches:
             first.branch = branches.start(first.branch.tokens, first.branch.sureness)
-            self._writer.cut(first, len(request.written), text, reason)
+            self._writer.cut(first, len(self._request.written), text, reason)
             why = self._grow(branches, first)
             found = [self._texts[node.number] for node in self._tree.ranked]
             self._tell("chosen", found[0])
             self._tell("ended", found[0], why)
             branches.leave_to_session(found[0].branch)
-        request.written, request.sureness = found[0].branch.written, found[0].branch.sureness
-        request.pending = []  # what the session lacks of it is the next request's business
         return found
 
     def _grow(self, branches: Branches, first: Found) -> str:

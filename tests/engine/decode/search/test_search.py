@@ -132,6 +132,29 @@ def test_a_search_that_is_cancelled_leaves_a_usable_session_and_what_it_found(po
     assert again.written == fresh.written
 
 
+@pytest.mark.parametrize("passes", range(3))
+def test_where_memory_is_short_for_others_there_is_the_first_text(passes, monkeypatch):
+    model = latin_model(1)
+    session, trace = Session(model.transformer.new_cache()), Trace()
+    greedy, (alone,) = found(model, "autoregressive")
+    left, forward = iter([True] * (greedy.forwards + passes)), model.transformer.forward
+
+    def short(*args):
+        if not next(left, False):
+            raise torch.OutOfMemoryError("Tried to allocate 2 GiB")
+        return forward(*args)
+
+    monkeypatch.setattr(model.transformer, "forward", short)
+    trace.begin(0, model.decode)
+    request, texts = found(model, "search:draft=none,plan=fixed", wanted=4, session=session, trace=trace)
+    assert [(one.number, one.text, one.reason) for one in texts] == [(0, alone.text, alone.reason)]
+    assert (request.written, request.score) == (greedy.written, pytest.approx(greedy.score))
+    assert [(one.what, one.why) for one in trace.events[-2:]] == [("chosen", ""), ("ended", "memory is short")]
+    assert session.cache.length == len(session.tokens)
+    monkeypatch.undo()
+    assert [one.text for one in found(model, session=session)[1]] == [one.text for one in found(model)[1]]
+
+
 @pytest.mark.parametrize("policy", ["search:branches=2,steps=4,margin=1000", "search:branches=8,steps=3,margin=1000"])
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_texts_that_end_where_they_part_from_another_are_searched_like_any_other(seed, policy, monkeypatch):
