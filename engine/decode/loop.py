@@ -101,7 +101,9 @@ class Decoder:
         drafter.seen(len(tokens), len(taken) - 1)
         if request.trace is not None:
             sure = [math.exp(one) for one in request.sureness[-len(taken) :]]
-            request.trace.verified(len(request.written), draft.kind, tokens, taken, sure)
+            way = taken[:-1]  # through the first of the drafts that has it
+            read = next(one for one in (tokens, *others) if one[: len(way)] == way)
+            request.trace.verified(len(request.written), draft.kind, read, taken, sure)
         return self._take(request, taken, rules)
 
     def _drafter(self, request: Request, enough: Enough) -> Drafter:

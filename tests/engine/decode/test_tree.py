@@ -13,6 +13,7 @@ from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policies import POLICIES
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.stop import StopRules
+from remask.engine.decode.trace import Trace
 from remask.engine.decode.tree import DraftTree
 from remask.engine.prompt import Prompt
 from remask.engine.session import Session
@@ -102,6 +103,28 @@ def test_a_tree_of_drafts_writes_what_one_token_a_pass_writes(monkeypatch, seed,
     assert request.forwards < plain.forwards
     assert torch.allclose(torch.tensor(request.sureness), torch.tensor(plain.sureness), atol=1e-3)
     assert request.session.tokens == [*prompt, *request.written][: len(request.session.tokens)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_trace_shows_the_draft_that_was_taken_whichever_it_was(monkeypatch, seed):
+    prompt, model = prompt_of(seed), tiny_model(seed)
+
+    def run(drafters, trace=None):
+        monkeypatch.setattr("remask.engine.decode.loop.drafters_for", lambda *_: drafters)
+        request = Request(Session(model.transformer.new_cache()), ONE, Budget(40), trace=trace)
+        decoder = Decoder(model)
+        decoder.prepare(request, Prompt(prompt))
+        decoder.decode(request, OPEN)
+        return request
+
+    written = run([Drafter()]).written
+    trace = Trace()
+    trace.begin(0, model.decode)
+    assert run([Guessing(written, len(prompt), seed)], trace).written == written
+    assert sum(event.accepted for event in trace.events)
+    for event in trace.events:
+        taken = [*event.ids[: event.accepted], event.own]
+        assert taken == [*written, END][event.at : event.at + len(taken)] or event.at + len(taken) > len(written)
 
 
 def test_branches_behind_the_first_draft_see_nothing_of_the_others():
