@@ -49,11 +49,16 @@ class Tiers:
         return sum(tensor.nbytes for held in self._host.values() for tensor in held.values())
 
     def open(self, document: str) -> Session:
-        """The document's session, now the most recently used, with what the highest tier holds of it."""
-        known = document in self._sessions
+        """The document's session, now the most recently used, with what the highest tier holds of it.
+
+        Raises ModelError where memory is too short for that; the tier below keeps it.
+        """
         session = self._sessions.open(document)
-        held = self._host.pop(document, None)
-        if not known and (held is None or not filled(session, held)) and self.store is not None:
+        held = self._host.get(document)
+        empty = not session.tokens
+        found = empty and held is not None and filled(session, held)
+        self._host.pop(document, None)  # not before it is filled: memory may be short
+        if empty and not found and self.store is not None:
             try:
                 self.store.restore(document, session)
             except StorageError as error:

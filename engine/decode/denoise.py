@@ -145,16 +145,22 @@ def _looked(
     """What a pass says of the open positions [R], and what it now says of committed ones (see `_predicted`).
 
     Guesses that may not be made are exchanged: all of them where `everything` is to be committed. Entropies are 0 where
-    nothing asks for them. Where a card needs no scores for that, it makes none.
+    nothing asks for them. Where a card needs no scores for that, it makes none, unless the guard objects to a guess.
     """
     policy, remasker = request.policy, request.remasker
     # What is verified afterwards is drafted greedily: the draw is the verifying pass's.
     drawn = request.temperature > 0 and not policy.verifies
     judged = remasker is not None and (bool(remasker.forbidden) or remasker.falling is not None)
     judged |= policy.repetition != 1.0
+    guard = remasker.guard if remasker is not None else None
     if not (drawn or judged or policy.commit is Commit.CREDIT) and fuses(reader):
-        return reader.sure(request, canvas), None
-    scores, now = _predicted(reader, request, canvas)
+        hidden = reader.states(request, canvas)
+        said = reader.sure(hidden)
+        if guard is None or not guard.objects(request.written, canvas, said.token.tolist(), everywhere=everything):
+            return said, None
+        scores, now = reader.scores(hidden), None  # only where a guess has to give way
+    else:
+        scores, now = _predicted(reader, request, canvas)
     if policy.commit is Commit.CREDIT:
         scores = progress.credited(scores, canvas.open)
     temperature = falling(policy.temperature, progress.step, progress.steps) if drawn else 0.0
@@ -164,8 +170,8 @@ def _looked(
     scores = _penalised(request, canvas, scores)
     seeds = request.seeds(places, draw=request.forwards)
     tokens, sure = choose(scores, temperature, seeds)  # [R] each
-    if remasker is not None and remasker.guard is not None:
-        wrong = remasker.guard.exchange(
+    if remasker is not None and guard is not None:
+        wrong = guard.exchange(
             request.written,
             canvas,
             scores,

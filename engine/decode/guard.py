@@ -73,6 +73,12 @@ class Guard:
     end_ids: frozenset[int] = frozenset()
     early: set[int] = field(default_factory=set)
 
+    def objects(self, written: Sequence[int], canvas: Canvas, tokens: Sequence[int], *, everywhere: bool) -> bool:
+        """Whether one of the guesses [R] of the open positions may have to give way (see `exchange`)."""
+        places, filled = _filled(canvas, tokens)
+        wrong = self._wrong(written, filled)
+        return wrong is not None and wrong in (places if everywhere else places[:1])
+
     def exchange(
         self,
         written: Sequence[int],
@@ -89,9 +95,7 @@ class Guard:
         before them is committed, so that they stay wrong.
         """
         tokens, sure = guesses
-        places, filled = canvas.open.nonzero()[:, 0].tolist(), canvas.filled()
-        for place, token in zip(places, tokens.tolist(), strict=True):
-            filled[place] = token
+        places, filled = _filled(canvas, tokens.tolist())
         wrong: list[tuple[int, int]] = []
         rows = {place: row for row, place in enumerate(places if everywhere else places[:1])}
         for _ in range(PLACES):
@@ -170,3 +174,11 @@ class Guard:
         self.early.add(place)
         behind = (place + n for n, open_ in enumerate(canvas.open[place:].tolist()) if not open_)
         return TooEarly(tuple(behind), f"it may not end here: the draft has {why}")
+
+
+def _filled(canvas: Canvas, tokens: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The open positions, and the canvas with these tokens [R] in them."""
+    places, filled = canvas.open.nonzero()[:, 0].tolist(), canvas.filled()
+    for place, token in zip(places, tokens, strict=True):
+        filled[place] = token
+    return places, filled

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny import tiny_model
 
-from remask.contract.errors import StorageError
+from remask.contract.errors import ModelError, StorageError
 from remask.contract.messages import CompletionRequest
 from remask.engine.api import Engine
 from remask.engine.models.passes import Pass
@@ -108,6 +108,23 @@ def test_where_no_memory_is_left_for_a_copy_a_session_is_read_again(store, monke
     assert held(tiers, store) == ([], [])
     assert tiers.open("a").tokens == []
     assert tiers.open("b").tokens == TOKENS["b"]
+
+
+def test_where_memory_is_short_for_what_comes_back_the_host_keeps_it(store, monkeypatch):
+    tiers = Tiers(TRANSFORMER, store, budget=ONE, host_budget=10 * HOST_ONE)
+    for name in "ab":
+        read(tiers, name)
+    assert held(tiers, store)[0] == ["a"]
+
+    def short(session, tensors):
+        raise ModelError("The device has no memory left.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("remask.engine.tiers.filled", short)
+        with pytest.raises(ModelError):
+            tiers.open("a")
+    assert "a" in held(tiers, store)[0]
+    assert tiers.open("a").tokens == TOKENS["a"]
 
 
 def test_all_tiers_are_saved_and_a_forgotten_document_is_on_disk_alone(store):

@@ -91,9 +91,9 @@ class Reader(ABC):
         """The same pass, up to the hidden states [R, width] that the scores are made of; where a regime is `plain`."""
         raise NotImplementedError
 
-    def sure(self, request: Request, canvas: Canvas) -> Confidence:
-        """The same pass: the best token of each open position and how sure it is, on the CPU, by one transfer."""
-        return self.transformer.confidence(self.states(request, canvas), self._never).on_cpu()
+    def sure(self, hidden: Tensor) -> Confidence:
+        """Of a pass's states [R, width]: the best token of each row and how sure it is, on the CPU, by one transfer."""
+        return self.transformer.confidence(hidden, self._never).on_cpu()
 
     def rescored(self, request: Request, canvas: Canvas) -> Tensor:
         """The committed positions whose tokens a denoising pass scores as well as the open ones: [B] bool."""

@@ -57,6 +57,17 @@ def exchanged(guard, rows, *, known="", everywhere=False):
     return decode(tokens.tolist()), sure, wrong
 
 
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("rows", [["ab"], ["(b"], ["ab", "(b"], ["(a", "(b", "cd"], ["ab", "cd", "(("]])
+def test_it_objects_where_it_would_exchange_something(rows, everywhere):
+    canvas = Canvas(len(rows), MASK)
+    first = "".join(row[0] for row in rows)
+    objects = Guard(Never("("), decode).objects([], canvas, list(first.encode()), everywhere=everywhere)
+    tried = Never("(")
+    exchanged(Guard(tried, decode), rows, everywhere=everywhere)
+    assert objects is (tried.asked > (2 if "(" in first else 1))  # beyond the look that finds out
+
+
 def test_the_first_guess_gives_way_to_the_best_that_does_not_break():
     text, sure, wrong = exchanged(Guard(Never("xy"), decode), ["xyab", "c"], known="ab")
     assert text == "ac"

@@ -8,8 +8,10 @@ from fake_card import CUDA, Card, OnCard
 from tiny import PREFIX, SHAPE, SPEC, ByteTokenizer, random_weights
 
 from remask.contract.messages import Reason
+from remask.engine.decode.guard import Guard
 from remask.engine.decode.loop import Decoder
 from remask.engine.decode.policies import policy_named
+from remask.engine.decode.remask import Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.search.expand import Rivals
 from remask.engine.decode.stop import StopRules
@@ -73,6 +75,32 @@ def test_one_wait_a_pass(policy, listening):
     assert waits.keys() == {"cpu"}
     assert waits["cpu"] <= passes  # a pass that only writes keys and values is not waited for
     assert policy == "parallel" or waits["cpu"] == passes
+
+
+class Never:
+    """Lets no text have a character at which it was told to break."""
+
+    def __init__(self, character):
+        self.character = character
+
+    def breaks(self, written, pieces):
+        return next((place for place, piece in enumerate(pieces) if self.character in piece), None)
+
+
+def test_a_guard_is_asked_on_a_card_as_well():
+    def written(weights, character):
+        decode = ByteTokenizer().decode
+        guard = Guard(Never(character), decode) if character else None
+        return decoded(weights, "parallel", remasker=Remasker(None, decode, guard=guard))[0].written
+
+    weights = random_weights(seed=1)
+    free = written(weights, "")
+    character = next(letter for letter in ByteTokenizer().decode(free) if letter.isprintable())
+    guarded = written(weights, character)
+    with Card():
+        there = written({name: weight.as_subclass(OnCard) for name, weight in weights.items()}, character)
+    assert character not in ByteTokenizer().decode(guarded)
+    assert there == guarded
 
 
 def test_a_search_waits_once_a_pass_too():
