@@ -64,12 +64,13 @@ def against(
 
 def _table(report: SideReport) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    heads = ("prompt", "who", "tokens", "ms to the first", "tokens/s", "ms a token", "same first token", "times")
+    from remask.engine.evaluation.report import plain_grid
+
+    heads = ("prompt", "who", "tokens", "ms to first", "tokens/s", "ms/token", "same first", "times")
     title = f"{report.model}, {report.dtype}, {report.threads} threads, beside {report.server}"
     title += ", processor time" if report.processor_time else ""
-    grid = Table(*heads, title=title)
+    grid = plain_grid(title, *heads)
     for row in report.rows:
         grid.add_row(
             str(row.length),

@@ -106,24 +106,14 @@ def _what(
 
 def _table(report: PassReport) -> None:
     from rich.console import Console
-    from rich.table import Table
+
+    from remask.engine.evaluation.report import plain_grid
 
     console = Console(highlight=False)
     what = "random weights" if report.random_weights else "its own weights"
-    grid = Table(
-        *(
-            "context",
-            "tokens",
-            "ms",
-            "floor: bytes",
-            "floor: operations",
-            "ratio",
-            "to one token",
-            "plain ms",
-            "faster",
-        ),
-        title=f"{report.model} ({what}), {report.dtype} on {report.device}, {report.threads} threads",
-    )
+    title = f"{report.model} ({what}), {report.dtype} on {report.device}, {report.threads} threads"
+    floors = ("floor: bytes", "floor: ops")
+    grid = plain_grid(title, "context", "tokens", "ms", *floors, "ratio", "to one token", "plain ms", "faster")
     for row in report.rows:
         plain = ("", "") if row.baseline_ms is None else (f"{row.baseline_ms:.1f}", f"{row.speedup:.2f}")
         grid.add_row(

@@ -45,7 +45,9 @@ def list_models(as_json: bool) -> None:
         rows = [asdict(f) | {"used": f.folder == str(used)} for f in found]
         click.echo(json.dumps({"models": rows, "not_usable": [{"folder": str(f), "why": w} for f, w in others]}))
         return
-    table = Table("", "model", "family", "parameters", "memory", "fits", "licence")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in ("", "model", "family", "parameters", "memory", "fits", "licence"):
+        table.add_column(head, overflow="fold", no_wrap=head not in ("model", "licence"))  # 80 columns cut no name
     for f in found:
         mark = "*" if f.folder == str(used) else ""
         size, memory = f"{f.parameters / 1e9:.2f} B", f"{f.memory / 1e9:.1f} GB"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 
 from remask.engine.evaluation.faults import Report as FaultsReport
 from remask.engine.evaluation.infilling import Report, Row
 from remask.engine.evaluation.keystroke import Report as KeystrokeReport
+from remask.engine.evaluation.report import plain_grid
 from remask.engine.evaluation.syntax import Report as SyntaxReport
 from remask.engine.evaluation.tokens import TokenReport
 
@@ -20,7 +20,7 @@ def infilling_table(report: Report) -> None:
         f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
         f"{first.n} tasks{', as the editor shows them' if report.gate else ''}"
     )
-    grid = _grid(title, "policy", "pass", "exact", "similar", "kept", "parse", "empty", "tpf", "p50 ms", "p95 ms")
+    grid = plain_grid(title, "policy", "pass", "exact", "similar", "kept", "parse", "empty", "tpf", "p50 ms", "p95 ms")
     for row in report.rows:
         grid.add_row(row.policy, *_cells(row))
     console.print(grid)
@@ -43,7 +43,7 @@ def tokens_table(report: TokenReport) -> None:
         f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
         f"{report.n} examples"
     )
-    grid = _grid(title, "masked", "against", *(str(i) for i in range(1, report.canvas + 1)))
+    grid = plain_grid(title, "masked", "against", *(str(i) for i in range(1, report.canvas + 1)))
     for block in values["blocks"]:
         for against in ("true", "causal"):
             cells = ["-" if rate is None else f"{rate:.2f}" for rate in block[against]]
@@ -66,7 +66,7 @@ def keystroke_table(report: KeystrokeReport) -> None:
     console = Console(highlight=False)
     weights = " (random weights)" if report.random_weights else ""
     title = f"{report.model}{weights}, {report.dtype} on {report.device} ({report.threads} threads), medians"
-    grid = _grid(title, "context", "start", "n", "prompt", "run", "MB", "prompt ms", "total ms", "processor ms")
+    grid = plain_grid(title, "context", "start", "n", "prompt", "run", "MB", "prompt ms", "total ms", "processor ms")
     for row in report.rows:
         times = (row.mb, row.prompt_ms, row.total_ms, row.processor_ms)
         counts = (row.n, row.tokens, row.run)
@@ -83,7 +83,7 @@ def syntax_table(report: SyntaxReport) -> None:
         f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
         f"{report.rows[0].n} tasks ({languages})"
     )
-    grid = _grid(title, "policy", "drafts: added", "open", "pass", "shown: added", "open", "empty", "pass")
+    grid = plain_grid(title, "policy", "drafts: added", "open", "pass", "shown: added", "open", "empty", "pass")
     for row in report.rows:
         drafts, shown = row.drafts, row.shown
         grid.add_row(
@@ -114,7 +114,7 @@ def faults_table(report: FaultsReport) -> None:
         f"{report.masked:.0%} masked"
     )
     heads = ("policy", "reads", "broken", "seen", "found", "first", "flagged", "right", "whole", "lost")
-    grid = _grid(title, *heads)
+    grid = plain_grid(title, *heads)
     for row in report.rows:
         shares = (row.noticed, row.found, row.found_first)
         ends = (f"{row.right:.0%}", f"{row.whole:.0%}", f"{row.lost:.2f}")
@@ -128,14 +128,6 @@ def faults_table(report: FaultsReport) -> None:
 
 def _percent(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1%}"
-
-
-def _grid(title: str, *heads: str) -> Table:
-    """A table that fits 80 columns: no frame, numbers to the right."""
-    grid = Table(title=title, box=None, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
-    for place, head in enumerate(heads):
-        grid.add_column(head, justify="right" if place else "left", no_wrap=True)
-    return grid
 
 
 def _cells(row: Row) -> list[str]:
