@@ -58,7 +58,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; no exception but a defect of Remask's own leaves it."""
     try:
         _prepare_output()
-        code = remask.main(args=arguments, standalone_mode=False)
+        code = remask.main(args=arguments, prog_name="remask", standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except RemaskError as error:
@@ -68,7 +68,9 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         return 0
     except click.ClickException as error:
         sentence = error.format_message().rstrip(".")
-        return _fail(f"{sentence}{'' if sentence.endswith('?') else '.'} Try 'remask --help'.", 2)
+        where = getattr(error, "ctx", None)  # usage errors know the command that they are about
+        command = where.command_path if where is not None else "remask"
+        return _fail(f"{sentence}{'' if sentence.endswith('?') else '.'} Try '{command} --help'.", 2)
     except (click.Abort, KeyboardInterrupt):
         return _fail("Interrupted.", INTERRUPTED)
     except BrokenPipeError:

@@ -81,7 +81,7 @@ class _Picture:
             drafted = f"{event.accepted} of {len(event.ids)} accepted ({event.source})" if event.ids else "no draft"
             return f"after {event.at} tokens: {drafted}"
         if isinstance(event, Searched):
-            text = f" {self._clean(event.text)}" if event.text else ""
+            text = f" | {self._clean(event.text)}" if event.text else ""
             value = f", {event.value:.2f} nats" if event.value else ""
             why = f": {self._clean(event.why, spaces=False)}" if event.why else ""
             return f"text {event.node} {event.what}{value}{why}{text}"

@@ -36,10 +36,10 @@ def file(tmp_path):
         (["complete", "{file}", "--at", "1:1", "--model", "nowhere"], "no checkpoint folder nowhere"),
         (["complete", "{file}", "--at", "1:1", "--dtype", "int3"], "not 'int3'"),
         (["complete", "{file}", "--at", "1:1", "--device", "warp"], "The device 'warp' is not available"),
-        (["complete"], "Missing argument 'FILE'"),
+        (["complete"], "Missing argument 'FILE'. Try 'remask complete --help'."),
         (["complete", "--nonsense"], "No such option"),
-        (["fly"], "No such command 'fly'"),
-        (["bench", "decode", "--prompts", "0"], "0 is not in the range"),
+        (["fly"], "No such command 'fly'. Try 'remask --help'."),
+        (["bench", "decode", "--prompts", "0"], "Try 'remask bench decode --help'."),
     ],
 )
 def test_failures_are_one_sentence(arguments, sentence, file, capsys, monkeypatch, tmp_path):
