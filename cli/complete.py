@@ -22,8 +22,10 @@ from remask.engine.decode.trace import Trace
 @click.option("--language", help="The language, where the file's name does not tell.")
 @click.option("--extent", type=click.Choice([e.value for e in Extent]), default="auto", help="One line or a block.")
 @click.option("--policy", default="default", help="How to decode: a policy's name, or name:field=value,...")
-@click.option("--max-tokens", default=64, type=int, help="Tokens to write at most.")
-@click.option("--deadline", "deadline_ms", default=10_000, type=int, help="Milliseconds to take at most.")
+@click.option("--max-tokens", default=64, type=click.IntRange(1, 4096), help="Tokens to write at most.")
+@click.option(
+    "--deadline", "deadline_ms", default=10_000, type=click.IntRange(1, 600_000), help="Milliseconds to take at most."
+)
 @click.option("--candidates", default=1, type=click.IntRange(1, 5), help="Different texts to write; the best first.")
 @click.option("--typed", default="", help="Text typed at the position, one completion a keystroke.")
 @click.option("--draft", default="", metavar="TEXT", help="What may well stand there: checked, and faster if right.")

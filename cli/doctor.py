@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -132,7 +133,7 @@ def _engine(load: Callable[[], Engine]) -> Iterator[Check]:
     facts = engine.describe()
     loaded = time.monotonic() - started
     yield Check("model", True, f"{facts['model']}, {facts['dtype']}, loaded in {loaded:.1f} s")
-    yield Check("device", True, f"{facts['device']}, {facts['threads']} threads")
+    yield Check("device", True, f"{facts['device']}, {facts['threads']} thread{'' if facts['threads'] == 1 else 's'}")
     yield _native()
     yield _families()
     request = CompletionRequest(
@@ -172,12 +173,22 @@ def _print_reasons() -> None:
     console = Console(highlight=False)
     console.print("\nWhy a completion ended, or why there was none:")
     for reason in Reason:
-        console.print(Text.assemble((f"  {reason.value:<18}", "bold"), explain(reason)), soft_wrap=True)
+        told = _hanging(explain(reason), console, 20)
+        console.print(Text.assemble((f"  {reason.value:<18}", "bold"), told), soft_wrap=True)
 
 
 def _print(check: Check) -> None:
     mark, style = ("ok", "green") if check.ok else ("--", "yellow") if check.warning else ("!!", "bold red")
-    line = Text.assemble((f" {mark} ", style), (f"{check.name:<20}", "bold"), check.detail)
+    console = Console(highlight=False)
+    line = Text.assemble((f" {mark} ", style), (f"{check.name:<20}", "bold"), _hanging(check.detail, console, 24))
     if not check.ok:
-        line.append(f"\n{'':<24}{check.advice}", style="yellow")
-    Console(highlight=False).print(line, soft_wrap=True)
+        line.append(f"\n{'':<24}{_hanging(check.advice, console, 24)}", style="yellow")
+    console.print(line, soft_wrap=True)
+
+
+def _hanging(text: str, console: Console, indent: int) -> str:
+    """The text broken between words, to go on below itself; in a file or a pipe one line. A path stays whole."""
+    if not console.is_terminal or console.width < 2 * indent:
+        return text
+    lines = textwrap.wrap(text, console.width - indent, break_long_words=False, break_on_hyphens=False)
+    return f"\n{'':<{indent}}".join(lines)

@@ -53,7 +53,7 @@ def summary(result: CompletionResult) -> str:
         why += f" Nothing defines {', '.join(result.names.unknown)}."
     return (
         f"{result.tokens} tokens in {result.forwards} passes, {result.ms.total:.0f} ms "
-        f"(prompt {result.ms.prompt:.0f}, decode {result.ms.decode:.0f}), "
-        f"{result.prompt.cached} of {result.prompt.total} prompt tokens cached.\n"
+        f"(prompt {result.ms.prompt:.0f}, decode {result.ms.decode:.0f}).\n"
+        f"{result.prompt.cached} of {result.prompt.total} prompt tokens cached. "
         f"{result.model}, policy {result.policy}. {why}"
     )
