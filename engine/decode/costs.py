@@ -12,6 +12,7 @@ import tempfile
 import time
 from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -150,7 +151,8 @@ def _load(key: str) -> PassCosts | None:
 
 
 def _store(key: str, costs: PassCosts) -> None:
-    """Keep the figures for the next process; a disk that refuses is only logged."""
+    """Keep the figures for the next process; a disk that refuses is only logged, and nothing unfinished is left."""
+    unfinished = ""
     try:
         target = _file(key)
         handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=target.name)
@@ -158,4 +160,6 @@ def _store(key: str, costs: PassCosts) -> None:
             json.dump(costs.to_dict(), out)
         os.replace(unfinished, target)
     except (OSError, StorageError) as error:
+        with suppress(OSError):
+            os.unlink(unfinished)
         log.warning("What a pass costs is measured again next time: %s", error)

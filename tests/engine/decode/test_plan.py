@@ -78,6 +78,16 @@ def test_a_disk_that_refuses_does_not_matter(monkeypatch, tmp_path):
     assert costs_of(tiny_model(), patient=True).ms(1) > 0
 
 
+@pytest.mark.parametrize("call", ["json.dump", "os.replace"])
+def test_a_full_disk_keeps_nothing_unfinished(monkeypatch, call):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(f"remask.engine.decode.costs.{call}", full)
+    assert costs_of(tiny_model(), patient=True).ms(1) > 0
+    assert not list(cache_dir().glob("costs-*"))
+
+
 def test_rates_start_as_usual_follow_what_is_seen_and_fade_back():
     rates = Rates()
     assert rates.survival("canvas", 3) == pytest.approx([1, 0.95, 0.95 * 0.5, 0.95 * 0.25])
