@@ -11,6 +11,7 @@ from typing import TextIO
 
 import click
 
+from remask.cli.options import FiniteRange
 from remask.contract.errors import StorageError
 
 
@@ -20,7 +21,7 @@ from remask.contract.errors import StorageError
 @click.option("--context", "contexts", multiple=True, type=click.IntRange(0, 131072), help="Tokens before the pass.")
 @click.option("--tokens", "tokens", multiple=True, type=click.IntRange(1, 1024), help="Tokens of the pass.")
 @click.option("--repeats", type=click.IntRange(1, 1000), help="Rounds that the medians are of.")
-@click.option("--minutes", default=12.0, type=click.FloatRange(0.1, 600), help="Begin nothing after that.")
+@click.option("--minutes", default=12.0, type=FiniteRange(0.1, 600), help="Begin nothing after that.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="A file for the lines; else stdout.")
 @click.option("--dry-run", is_flag=True, help="Small sizes on the processor: whether the bench works at all.")
 def bench_gpu_command(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from remask.cli.options import engine_options, load_engine
+from remask.cli.options import FiniteRange, engine_options, load_engine
 
 if TYPE_CHECKING:
     from remask.engine.evaluation.tasks import Task
@@ -89,7 +89,7 @@ def syntax(
 @click.command()
 @task_options
 @click.option("--block", default=32, type=click.IntRange(8, 256), help="Tokens of a body that are denoised.")
-@click.option("--masked", default=0.25, type=click.FloatRange(0, 1), help="Share of the other tokens that are masked.")
+@click.option("--masked", default=0.25, type=FiniteRange(0, 1), help="Share of the other tokens that are masked.")
 @click.option("--policy", "policies", multiple=True, default=("parallel",), help="How blocks are denoised.")
 @click.option(
     "--keep",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CORRECTOR, DRAFT_HEAD, STEERS = "remask.corrector", "remask.draft-head", "remask.steers"
 """Where options that no command has to name lie in click's context."""
+
+
+class FiniteRange(click.FloatRange):
+    """A FloatRange that refuses what is no number, which lies in no range and beyond none, and infinities."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """See `click.ParamType`."""
+        if not math.isfinite(number := float(click.FLOAT.convert(value, param, ctx))):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return float(super().convert(number, param, ctx))
 
 
 def engine_options(command: F) -> F:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from remask.cli.options import FiniteRange
 from remask.cli.train_corpus import ProgressBars
 from remask.cli.train_run import keep_memory, parsed, train
 
@@ -16,7 +17,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--repo", type=FOLDER, required=True, help="The folder with your code.")
 @click.option("--out", type=FOLDER, required=True, help="A folder for the corpus, the run and the adapter.")
 @click.option("--model", type=FOLDER, help="The checkpoint to adapt instead of the default model.")
-@click.option("--minutes", default=30.0, type=click.FloatRange(0, min_open=True), help="How long to train from now.")
+@click.option("--minutes", default=30.0, type=FiniteRange(0, min_open=True), help="How long to train from now.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change the recipe, e.g. rank=16.")
 @click.option("--device", default="auto", help="auto, cpu or cuda.")
 def adapt(repo: Path, out: Path, model: Path | None, minutes: float, settings: tuple[str, ...], device: str) -> None:

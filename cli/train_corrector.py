@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from remask.cli.options import FiniteRange
 from remask.cli.train_run import keep_memory
 from remask.contract.errors import InputError
 
@@ -20,7 +21,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--model", type=FOLDER, help="The checkpoint that will be corrected instead of the default model.")
 @click.option("--adapter", type=FOLDER, help="An adapter that will be merged into it.")
 @click.option("--run", type=FOLDER, help="A training run on it, not exported yet: to see what a head would give.")
-@click.option("--minutes", default=0.0, type=click.FloatRange(0), help="How long it may take.")
+@click.option("--minutes", default=0.0, type=FiniteRange(0), help="How long it may take.")
 @click.option("--steps", default=0, type=click.IntRange(0), help="Batches of drafts to learn from (repeatable).")
 @click.option("--seed", default=0, type=click.IntRange(0), help="Decides which drafts are made, and in which order.")
 @click.option("--taps", default="", help="Layers that are read, from 0, as 9,19,29; by default spread over the depth.")

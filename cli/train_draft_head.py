@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from remask.cli.options import FiniteRange
 from remask.cli.train_corrector import Stages
 from remask.cli.train_run import keep_memory, parsed
 
@@ -19,7 +20,7 @@ FOLDER = click.Path(path_type=Path)
 @click.option("--out", type=FOLDER, required=True, help="A .safetensors file, or a folder for draft_head.safetensors.")
 @click.option("--model", type=FOLDER, help="The checkpoint that will be drafted for instead of the default model.")
 @click.option("--adapter", type=FOLDER, help="An adapter that will be merged into it.")
-@click.option("--minutes", default=0.0, type=click.FloatRange(0), help="How long it may learn.")
+@click.option("--minutes", default=0.0, type=FiniteRange(0), help="How long it may learn.")
 @click.option("--steps", default=0, type=click.IntRange(0), help="End after so many steps (repeatable).")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change the recipe, e.g. inner=1024.")
 @click.option("--device", default="auto", help="auto, cpu or cuda.")

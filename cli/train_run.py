@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from remask.cli.options import FiniteRange
 from remask.contract.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ALLOCATOR = {
 @click.option("--model", type=FOLDER, help="The checkpoint to train instead of the default model.")
 @click.option("--start", type=FOLDER, help="An adapter to train further, e.g. the default model's own folder.")
 @click.option("--steps", default=0, type=click.IntRange(0), help="End after so many steps in all.")
-@click.option("--minutes", default=0.0, type=click.FloatRange(0), help="End after so many minutes from now.")
+@click.option("--minutes", default=0.0, type=FiniteRange(0), help="End after so many minutes from now.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change the recipe, e.g. rank=0 lr=2e-4.")
 @click.option("--device", default="auto", help="auto, cpu or cuda.")
 @click.option("--dtype", default="auto", help="auto, float32 or bfloat16.")
