@@ -162,4 +162,4 @@ def _store(key: str, costs: PassCosts) -> None:
     except (OSError, StorageError) as error:
         with suppress(OSError):
             os.unlink(unfinished)
-        log.warning("What a pass costs is measured again next time: %s", error)
+        log.warning("What a pass costs cannot be kept, so that the next start measures it again: %s", error)
