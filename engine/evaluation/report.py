@@ -36,7 +36,7 @@ def table(report: Report) -> None:
     """Print a decode report."""
     values = report.to_dict()
     console = Console(highlight=False)
-    title = f"{report.model}, {report.dtype} on {report.device} ({report.threads} threads), {report.prompts} holes"
+    title = f"{report.model}, {report.dtype} on {report.device} (threads: {report.threads}), {report.prompts} holes"
     heads = ("policy", "tokens", "passes", "extra", "tokens/pass", "tokens/s", "median ms", "same text")
     grid = plain_grid(title, *heads)
     for row in report.rows:

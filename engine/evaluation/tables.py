@@ -17,7 +17,7 @@ def infilling_table(report: Report) -> None:
     console = Console(highlight=False)
     first = report.rows[0]
     title = (
-        f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
+        f"{report.split}: {report.model}, {report.dtype} on {report.device} (threads: {report.threads}), "
         f"{first.n} tasks{', as the editor shows them' if report.gate else ''}"
     )
     grid = plain_grid(title, "policy", "pass", "exact", "similar", "kept", "parse", "empty", "tpf", "p50 ms", "p95 ms")
@@ -40,7 +40,7 @@ def tokens_table(report: TokenReport) -> None:
     console = Console(highlight=False)
     values = report.to_dict()
     title = (
-        f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
+        f"{report.split}: {report.model}, {report.dtype} on {report.device} (threads: {report.threads}), "
         f"{report.n} examples"
     )
     grid = plain_grid(title, "masked", "against", *(str(i) for i in range(1, report.canvas + 1)))
@@ -65,7 +65,7 @@ def keystroke_table(report: KeystrokeReport) -> None:
     """Print a keystroke report: four lines for every context."""
     console = Console(highlight=False)
     weights = " (random weights)" if report.random_weights else ""
-    title = f"{report.model}{weights}, {report.dtype} on {report.device} ({report.threads} threads), medians"
+    title = f"{report.model}{weights}, {report.dtype} on {report.device} (threads: {report.threads}), medians"
     grid = plain_grid(title, "context", "start", "n", "prompt", "run", "MB", "prompt ms", "total ms", "processor ms")
     for row in report.rows:
         times = (row.mb, row.prompt_ms, row.total_ms, row.processor_ms)
@@ -80,7 +80,7 @@ def syntax_table(report: SyntaxReport) -> None:
     console = Console(highlight=False)
     languages = ", ".join(f"{count} {name}" for name, count in report.languages.items())
     title = (
-        f"{report.split}: {report.model}, {report.dtype} on {report.device} ({report.threads} threads), "
+        f"{report.split}: {report.model}, {report.dtype} on {report.device} (threads: {report.threads}), "
         f"{report.rows[0].n} tasks ({languages})"
     )
     grid = plain_grid(title, "policy", "drafts: added", "open", "pass", "shown: added", "open", "empty", "pass")

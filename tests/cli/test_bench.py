@@ -96,3 +96,9 @@ def test_default_model_in_float32_writes_the_same_text(capsys):
     assert [row["policy"] for row in report["rows"]] == ["autoregressive", "auto", "search"]
     assert report["same_text"] == 1.0
     assert [one for one in report["differences"] if one["exact"]] == []
+
+
+@pytest.mark.parametrize("option", [["--split", "body"], ["--language", "go"], ["--seed", "0"]])
+def test_what_says_which_holes_of_a_folder_needs_a_folder(option, capsys):
+    assert run_command(["bench", "decode", "--prompts", "1", *option]) == 2
+    assert "--data" in capsys.readouterr().err
