@@ -145,6 +145,10 @@ static void block_sums(const int8_t *parts, int rows, const int8_t *first, const
         _tile_stream_loadd(7, second + (long)k * 1024, 64);
         _tile_dpbssd(0, 4, 6);
         _tile_dpbssd(1, 4, 7);
+        for (int line = 0; line < 1024; line += 64) { /* the next 32 outputs' weights, while these are multiplied */
+            _mm_prefetch((const char *)first + (2L * depth + k) * 1024 + line, _MM_HINT_T1);
+            _mm_prefetch((const char *)second + (2L * depth + k) * 1024 + line, _MM_HINT_T1);
+        }
         if (rows > TILE) {
             _tile_loadd(5, lower + k * DEPTH, depth * DEPTH);
             _tile_dpbssd(2, 5, 6);
