@@ -71,14 +71,18 @@ class Judges:
             return None
         if self.corrector is None and Remask.CORRECTOR in wanted and policy.remask != Remask.ALL:
             raise InputError(f"The policy {policy.name!r} wants a corrector head, and there is none.", advice=ANOTHER)
-        readers: list[CanvasJudge] = []
-        guard = None
+        blame = guard = None
         if gate is not None and Remask.PARSER in wanted:
             closed = self._model.spec.layout is Layout.HOLE  # one canvas from the prefix to the suffix
             blame = Blame(gate.grammar, request.prefix, request.suffix, closed=closed)
-            readers.append(blame)
             ending = Ending(gate, request.prefix, request.suffix)
             guard = Guard(blame, self._model.decode, ending, rules, frozenset(self._model.spec.end_ids))
+        return self.joined(policy, blame, guard, names)
+
+    def joined(self, policy: Policy, blame: Blame | None, guard: Guard | None, names: NamesJudge | None) -> Remasker:
+        """Those judges of one hole that there are and that the policy names, as one."""
+        wanted = policy.judges
+        readers: list[CanvasJudge] = [] if blame is None else [blame]
         if names is not None and Remask.NAMES in wanted:
             readers.append(NamesBlame(names))
         return Remasker(

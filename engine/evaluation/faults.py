@@ -22,7 +22,7 @@ from remask.engine.decode.guard import Guard
 from remask.engine.decode.policy import Policy, Remask
 from remask.engine.decode.regimes import reader_for
 from remask.engine.decode.regimes.base import Reader
-from remask.engine.decode.remask import Falling, Remasker
+from remask.engine.decode.remask import Remasker
 from remask.engine.decode.request import Budget, Request
 from remask.engine.decode.trace import Trace
 from remask.engine.evaluation.kept import Kept
@@ -30,7 +30,6 @@ from remask.engine.evaluation.metrics import parses
 from remask.engine.evaluation.tasks import Task, drawn
 from remask.engine.judge.blame import Blame
 from remask.engine.judge.names import NamesJudge
-from remask.engine.judge.names_blame import CanvasJudge, InTurn, NamesBlame
 from remask.engine.models.model import Model
 from remask.engine.prompt import build_prompt
 from remask.engine.session import Session
@@ -237,24 +236,14 @@ def _denoised(engine: Engine, reader: Reader, session: Session, fault: Fault, wa
 
 
 def _remasker(engine: Engine, task: Task, way: Way) -> Remasker:
-    """The policy's judges, as the engine sets them up; `closed` decides how far the parser reads."""
-    grammar, wanted = grammar_for_language(task.language), way.policy.judges
+    """The policy's judges; `closed` decides how far the parser reads, and no end is too early in a block."""
+    grammar = grammar_for_language(task.language)
     assert grammar is not None, "the task was made with one"
-    readers: list[CanvasJudge] = []
-    guard = None
-    if Remask.PARSER in wanted:
+    blame = guard = None
+    if Remask.PARSER in way.policy.judges:
         blame = Blame(grammar, task.prefix, task.suffix, closed=way.closed)
-        readers.append(blame)
         guard = Guard(blame, engine.model.decode)
-    if Remask.NAMES in wanted:
-        readers.append(NamesBlame(NamesJudge(grammar, task.prefix, task.suffix)))
-    return Remasker(
-        InTurn(*readers) if readers else None,
-        engine.model.decode,
-        Falling(way.policy.doubt, way.policy.fall, way.policy.surer) if Remask.CONFIDENCE in wanted else None,
-        engine.judges.corrector if Remask.CORRECTOR in wanted else None,
-        guard,
-    )
+    return engine.judges.joined(way.policy, blame, guard, NamesJudge(grammar, task.prefix, task.suffix))
 
 
 def _visible(model: Model, fault: Fault) -> bool:

@@ -30,6 +30,14 @@ SMALL: dict[str, Any] = {
     "sliding_window": 16,
     "layer_types": ["sliding_attention", "full_attention"],
 }
+PICTURES = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+}
 
 
 def random_gemma(name: str, shape: Shape, dtype: torch.dtype, device: torch.device) -> GemmaTransformer:
@@ -94,14 +102,7 @@ def _network(shape: Shape) -> Any:
         moe_intermediate_size=shape.expert_width,
         **(PUBLISHED if shape.layers > len(SMALL["layer_types"]) else SMALL),
     )
-    vision = transformers.Gemma4VisionConfig(
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=8,
-    )
+    vision = transformers.Gemma4VisionConfig(**PICTURES)
     config = transformers.DiffusionGemmaConfig(text_config=text, vision_config=vision)
     with _without_memory():
         return transformers.DiffusionGemmaForBlockDiffusion(config)

@@ -7,6 +7,8 @@ from pathlib import Path
 import torch
 from checkpoints import VOCAB, byte_tokenizer
 
+from remask.engine.evaluation.random_gemma import PICTURES
+
 CANVAS, WINDOW = 8, 16
 COLD = {"t_min": 0.0, "t_max": 1e-6, "max_denoising_steps": 6}  # temperature 0, as near as it is allowed
 
@@ -32,14 +34,7 @@ def small_gemma():
         layer_types=["sliding_attention", "full_attention"],
         eos_token_id=1,
     )
-    vision = transformers.Gemma4VisionConfig(
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=8,
-    )
+    vision = transformers.Gemma4VisionConfig(**PICTURES)
     config = transformers.DiffusionGemmaConfig(text_config=text, vision_config=vision, canvas_length=CANVAS)
     torch.manual_seed(0)
     return transformers.DiffusionGemmaForBlockDiffusion(config).eval()
