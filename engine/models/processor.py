@@ -5,6 +5,7 @@ Knows no model. What it says decides the precision that `auto` stands for.
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from functools import cache
@@ -12,6 +13,8 @@ from functools import cache
 import torch
 
 from remask.contract.errors import InputError
+
+log = logging.getLogger(__name__)
 
 THREADS = "REMASK_THREADS"
 MOST_THREADS = 1024
@@ -26,7 +29,10 @@ def has_bfloat16() -> bool:
 
 
 def set_threads() -> None:
-    """Take the number of threads from REMASK_THREADS where it is set. Raises InputError for nonsense."""
+    """Take the number of threads from REMASK_THREADS where it is set, as many as there are cores at most.
+
+    Raises InputError for nonsense.
+    """
     wanted = os.environ.get(THREADS, "").strip()
     if not wanted:
         return
@@ -35,4 +41,7 @@ def set_threads() -> None:
             f"{THREADS} is a number from 1 to {MOST_THREADS}, not {wanted!r}.",
             advice="The number of the machine's cores is a good one; leave it out to take that.",
         )
-    torch.set_num_threads(int(wanted))
+    cores = os.cpu_count() or 1
+    if int(wanted) > cores:  # they would wait for each other at every product
+        log.warning("%s is %s, but there are %d cores: Remask takes these.", THREADS, wanted, cores)
+    torch.set_num_threads(min(int(wanted), cores))

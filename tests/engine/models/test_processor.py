@@ -22,9 +22,19 @@ def test_nonsense_is_refused(monkeypatch, wanted):
 
 
 def test_a_number_is_taken_and_nothing_leaves_things_alone(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.setenv("REMASK_THREADS", " 3 ")
     set_threads()
     assert torch.get_num_threads() == 3
     monkeypatch.setenv("REMASK_THREADS", "")
     set_threads()
     assert torch.get_num_threads() == 3
+
+
+def test_no_more_threads_run_than_there_are_cores_and_that_is_said(monkeypatch, caplog):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setenv("REMASK_THREADS", "64")
+    set_threads()
+    assert torch.get_num_threads() == 2
+    assert "64" in caplog.text
+    assert "2 cores" in caplog.text
